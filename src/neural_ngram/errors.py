@@ -1,0 +1,62 @@
+"""What can go wrong, as one tree.
+
+NeuralNgramError
+├── ConfigurationError    a setting is unknown, of the wrong type, out of range or stale
+├── CorpusError           a corpus is missing, empty, badly encoded or badly formed
+├── PartitionError        a split leaves a partition empty or names documents that do not exist
+├── TokenizerError        a tokenizer cannot be learned, loaded or applied
+├── WindowError           a token stream yields no window, or an ID does not fit
+├── ModelError            a model's shapes, names or inputs do not belong together
+├── TrainingError         training cannot go on (the loss is no longer finite)
+└── ArtifactError         a file that a stage wrote is missing, damaged or made from something else
+
+Each message says what is wrong, the offending value, where it stands, and what to do.
+"""
+
+__all__ = [
+    "ArtifactError",
+    "ConfigurationError",
+    "CorpusError",
+    "ModelError",
+    "NeuralNgramError",
+    "PartitionError",
+    "TokenizerError",
+    "TrainingError",
+    "WindowError",
+]
+
+
+class NeuralNgramError(Exception):
+    """Base of every error that a user can cause; stages print it in one line and exit with 1."""
+
+
+class ConfigurationError(NeuralNgramError):
+    """A setting is unknown, of the wrong type, out of range or stale."""
+
+
+class CorpusError(NeuralNgramError):
+    """A corpus is missing, empty, badly encoded or badly formed."""
+
+
+class PartitionError(NeuralNgramError):
+    """A split leaves a partition empty or names documents that do not exist."""
+
+
+class TokenizerError(NeuralNgramError):
+    """A tokenizer cannot be learned, loaded or applied."""
+
+
+class WindowError(NeuralNgramError):
+    """A token stream yields no window, or an ID does not fit."""
+
+
+class ModelError(NeuralNgramError):
+    """A model's shapes, names or inputs do not belong together."""
+
+
+class TrainingError(NeuralNgramError):
+    """Training cannot go on."""
+
+
+class ArtifactError(NeuralNgramError):
+    """A file that a stage wrote is missing, damaged or made from something else."""
