@@ -1,0 +1,119 @@
+"""Reading and writing of files that stages hand on: atomic, byte-stable, identified by hash.
+
+Every writer writes to a temporary name in the same folder and then renames, so a file is whole
+or absent. Every reader turns a missing or damaged file into one ArtifactError.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from neural_ngram.errors import ArtifactError
+
+__all__ = [
+    "atomic",
+    "read_array",
+    "read_json",
+    "read_table",
+    "sha256_of_file",
+    "write_array",
+    "write_csv",
+    "write_json",
+    "write_table",
+    "write_text",
+]
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path`, renamed to it when the block succeeds, removed when not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise ArtifactError(f"{path} is missing; run `dvc repro` to make it") from None
+    except Exception as problem:
+        raise ArtifactError(
+            f"{path} cannot be read ({problem}); delete it and run `dvc repro`"
+        ) from problem
+
+
+def sha256_of_file(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file's bytes."""
+    with _reading(path), path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text."""
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON with sorted keys; NaN and infinity are refused."""
+    write_text(
+        path,
+        json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n",
+    )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object."""
+    with _reading(path):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError(f"expected an object, found {type(content).__name__}")
+        return content
+
+
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Write a parquet file."""
+    with atomic(path) as temporary:
+        table.to_parquet(temporary, index=False, compression="zstd")
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a parquet file."""
+    with _reading(path):
+        return pd.read_parquet(path)
+
+
+def write_csv(path: Path, table: pd.DataFrame) -> None:
+    """Write a CSV file; floats keep every digit."""
+    with atomic(path) as temporary:
+        table.to_csv(temporary, index=False, lineterminator="\n")
+
+
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """Write an npy file."""
+    with atomic(path) as temporary, temporary.open("wb") as handle:
+        np.save(handle, array, allow_pickle=False)
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """Read an npy file, memory-mapped and read-only."""
+    with _reading(path):
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        return array

@@ -1,0 +1,63 @@
+"""Random numbers that depend on a seed alone, never on a library, a thread or a processor.
+
+SplitMix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators"): the
+state grows by a fixed odd constant, and each output is a finalising mix of the state. Since the
+n-th state is known without the ones before it, a whole block is drawn at once.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SplitMix64"]
+
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+class SplitMix64:
+    """A stream of 64-bit numbers; `state` is all there is to save."""
+
+    def __init__(self, seed: int) -> None:
+        self.state = seed % 2**64
+
+    def draw(self, count: int) -> NDArray[np.uint64]:
+        """(count,) the next outputs, uniform over all 64-bit values."""
+        steps = np.arange(1, count + 1, dtype=np.uint64)
+        z = np.uint64(self.state) + steps * _GAMMA
+        self.state = (self.state + count * int(_GAMMA)) % 2**64
+        z = (z ^ (z >> np.uint64(30))) * _MIX_1
+        z = (z ^ (z >> np.uint64(27))) * _MIX_2
+        return z ^ (z >> np.uint64(31))
+
+    def uniform(self, count: int) -> NDArray[np.float64]:
+        """(count,) the next floats in [0, 1): the high 53 bits of each output times 2^-53."""
+        return (self.draw(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def permutation(self, size: int) -> NDArray[np.int64]:
+        """(size,) a uniform permutation: Fisher-Yates from the last index down to 1."""
+        order = list(range(size))
+        bounds = np.arange(size, 1, -1, dtype=np.uint64)
+        for last, other in zip(range(size - 1, 0, -1), self._below(bounds).tolist(), strict=True):
+            order[last], order[other] = order[other], order[last]
+        return np.array(order, dtype=np.int64)
+
+    def _below(self, bounds: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """(n,) one unbiased integer below each bound, drawn in turn.
+
+        A draw under 2^64 mod bound would favour small remainders; it is thrown away and drawn
+        again, which shifts all later draws, so the rest is redone from there.
+        """
+        result = np.empty_like(bounds)
+        done = 0
+        while done < len(bounds):
+            rest = bounds[done:]
+            before = self.state
+            draws = self.draw(len(rest))
+            rejected = np.flatnonzero(draws < (np.uint64(0) - rest) % rest)
+            good = int(rejected[0]) if len(rejected) else len(rest)
+            result[done : done + good] = draws[:good] % rest[:good]
+            done += good
+            if len(rejected):
+                self.state = (before + (good + 1) * int(_GAMMA)) % 2**64
+        return result

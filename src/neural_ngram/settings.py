@@ -1,0 +1,243 @@
+"""Every setting that can be varied: its name, type, default, range and meaning.
+
+One frozen dataclass a group; `Settings` nests them under the names that users type
+(`windows.context_length`, `optimizer.learning_rate`). The YAML files of `conf/` choose values;
+nothing that is not named here can be set. `check` refuses what lies out of range and what does
+not fit together across groups.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+from neural_ngram.errors import ConfigurationError
+
+__all__ = [
+    "CorpusSettings",
+    "EvaluationSettings",
+    "GenerationSettings",
+    "ModelSettings",
+    "OptimizerSettings",
+    "Settings",
+    "SplitSettings",
+    "TokenizerSettings",
+    "TrainingSettings",
+    "WindowSettings",
+    "check",
+    "flatten",
+]
+
+
+def setting(default: Any, meaning: str, **limits: Any) -> Any:
+    """A dataclass field; `limits` may hold `least`, `above`, `most`, `below` or `choices`."""
+    metadata = {"meaning": meaning, **limits}
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitSettings:
+    """How documents are divided into train, validation and test."""
+
+    method: str = setting(
+        "ratios",
+        "ratios: shuffle groups, then cut; contiguous: cut the text in order at token counts; "
+        "named: by file name, document ID or a file of lists",
+        choices=("ratios", "contiguous", "named"),
+    )
+    train: float = setting(0.8, "ratios: share of the groups in train", above=0, below=1)
+    validation: float = setting(0.1, "ratios: share of the groups in validation", above=0, below=1)
+    seed: int = setting(42, "ratios: seed of the shuffle", least=0)
+    keep_duplicates_together: bool = setting(
+        True, "ratios: documents with the same text land in the same partition"
+    )
+    train_tokens: int = setting(0, "contiguous: whitespace tokens in train", least=0)
+    validation_tokens: int = setting(0, "contiguous: whitespace tokens in validation", least=0)
+    train_names: list[str] = setting([], "named: patterns of file names or document IDs in train")
+    validation_names: list[str] = setting([], "named: the same for validation")
+    test_names: list[str] = setting([], "named: the same for test")
+    lists: str | None = setting(
+        None, "named: JSON file with lists of document IDs under train, validation and test"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusSettings:
+    """What text is read, and how it is divided."""
+
+    name: str = setting("", "a short name for tables and runs")
+    path: str | None = setting(None, "file or folder; null: fetch corpus.url")
+    url: str | None = setting(None, "where to fetch it; several are separated by spaces")
+    sha256: str | None = setting(None, "SHA-256 of what corpus.url serves, in the same order")
+    dependency: str = setting("", "what DVC watches: the path, or the preset that pins the URL")
+    unit: str = setting(
+        "document",
+        "what becomes a document: the format's own document, a CoNLL-U sentence, "
+        "or the whole corpus as one",
+        choices=("document", "sentence", "corpus"),
+    )
+    split: SplitSettings = field(default_factory=SplitSettings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerSettings:
+    """What a token is."""
+
+    kind: str = setting(
+        "bpe",
+        "byte-level BPE learned on train, single characters, or whitespace-separated words",
+        choices=("bpe", "character", "word"),
+    )
+    vocabulary_size: int = setting(512, "bpe: tokens in all, markers and bytes included", least=1)
+    pattern: str = setting(
+        "gpt2",
+        "bpe: no merge crosses a border of the GPT-2 split pattern, or none but the document's",
+        choices=("gpt2", "none"),
+    )
+    minimum_frequency: int = setting(1, "word: rarer words in train become <unk>", least=1)
+    unknown: bool = setting(
+        False, "character, word: an <unk> token for what train does not hold; else an error"
+    )
+    markers: str = setting(
+        "bos_eos",
+        "BOS and EOS as two tokens, shared as one, or none",
+        choices=("bos_eos", "shared", "none"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowSettings:
+    """What a model reads and predicts."""
+
+    context_length: int = setting(4, "tokens that the model reads", least=1)
+    padding: str = setting(
+        "left",
+        "left: BOS in front, so that every token is predicted; none: complete contexts only",
+        choices=("left", "none"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """The network between context and logits."""
+
+    embedding_width: int = setting(32, "width D of a token's embedding", least=1)
+    hidden: str = setting("swiglu", "the hidden layer", choices=("swiglu", "tanh", "none"))
+    hidden_width: int = setting(64, "width H of the hidden layer; unused when none", least=1)
+    hidden_bias: bool = setting(False, "a bias in the tanh layer")
+    output_bias: bool = setting(False, "a bias in the output layer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerSettings:
+    """How gradients become steps."""
+
+    name: str = setting("adamw", "the rule", choices=("sgd", "adam", "adamw"))
+    learning_rate: float = setting(0.003, "step size", above=0)
+    beta1: float = setting(0.9, "adam, adamw: decay of the mean gradient", least=0, below=1)
+    beta2: float = setting(0.999, "adam, adamw: decay of the mean square", least=0, below=1)
+    epsilon: float = setting(1e-8, "adam, adamw: added to the root mean square", above=0)
+    weight_decay: float = setting(0.0, "decoupled for adamw, added to the gradient else", least=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """How long, how much at once, and in which arithmetic."""
+
+    batch_size: int = setting(256, "windows a step", least=1)
+    max_steps: int = setting(2000, "steps in all, fixed before validation is looked at", least=1)
+    evaluate_every: int = setting(
+        500,
+        "steps between full train and validation losses; also at step 0 and at the end",
+        least=1,
+    )
+    seed: int = setting(23, "seed of the initial weights and of the batch order", least=0)
+    dtype: str = setting(
+        "float32", "arithmetic of weights and losses", choices=("float32", "float64")
+    )
+    threads: int = setting(1, "CPU threads of the tensor library", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationSettings:
+    """How a trained model is scored."""
+
+    batch_size: int = setting(4096, "windows scored at once; changes memory, not results", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerationSettings:
+    """How text is continued."""
+
+    prompt: str = setting("", "the text to continue; empty: start a document")
+    max_new_tokens: int = setting(60, "stop after so many tokens", least=1)
+    temperature: float = setting(0.8, "of the samples; 0: the greedy continuation only", least=0)
+    samples: int = setting(4, "sampled continuations beside the greedy one", least=0)
+    seed: int = setting(7, "seed of the samples", least=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything, as one tree."""
+
+    corpus: CorpusSettings = field(default_factory=CorpusSettings)
+    tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
+    windows: WindowSettings = field(default_factory=WindowSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    generation: GenerationSettings = field(default_factory=GenerationSettings)
+    configuration_sha256: str = setting("", "digest of conf/ and of this schema, when composed")
+
+
+def flatten(settings: Any, prefix: str = "") -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    """Each leaf of a settings tree: dotted name, value, metadata."""
+    for leaf in fields(settings):
+        value = getattr(settings, leaf.name)
+        if is_dataclass(value):
+            yield from flatten(value, f"{prefix}{leaf.name}.")
+        else:
+            yield prefix + leaf.name, value, dict(leaf.metadata)
+
+
+def check(settings: Settings) -> Settings:
+    """The same settings, or ConfigurationError naming the first one that cannot be right."""
+    for name, value, limits in flatten(settings):
+        complaint = _range_complaint(value, limits) if value is not None else None
+        if complaint:
+            raise ConfigurationError(
+                f"{name} is {value!r}, but must be {complaint} ({limits['meaning']})"
+            )
+    _check_across_groups(settings)
+    return settings
+
+
+def _range_complaint(value: Any, limits: dict[str, Any]) -> str | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "a finite number"
+    if "choices" in limits and value not in limits["choices"]:
+        return "one of " + ", ".join(limits["choices"])
+    if "least" in limits and value < limits["least"]:
+        return f"at least {limits['least']}"
+    if "above" in limits and value <= limits["above"]:
+        return f"above {limits['above']}"
+    if "below" in limits and value >= limits["below"]:
+        return f"below {limits['below']}"
+    return None
+
+
+def _check_across_groups(settings: Settings) -> None:
+    split = settings.corpus.split
+    if split.method == "ratios" and split.train + split.validation >= 1:
+        raise ConfigurationError(
+            f"corpus.split.train + corpus.split.validation is {split.train + split.validation:g}; "
+            "it must stay below 1 so that test gets a share"
+        )
+    if settings.windows.padding == "left" and settings.tokenizer.markers == "none":
+        raise ConfigurationError(
+            "windows.padding=left pads with BOS, but tokenizer.markers=none has no BOS; "
+            "set windows.padding=none, or tokenizer.markers to bos_eos or shared"
+        )
