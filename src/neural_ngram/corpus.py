@@ -1,0 +1,259 @@
+"""Bytes to documents: formats, encodings, and what was dropped and why.
+
+The format follows from the file's ending; a folder is read as all its files of known endings, in
+order of their names.
+
+    .txt                one document a line; in a folder, one document a file
+    .jsonl .json        one object a document: `text`, optional `id`, `language`,
+                        `provenance_group`
+    .conllu             one document a `# newdoc id`, or with unit="sentence" one a sentence,
+                        its `# text = ` line; the document is the provenance group
+
+With unit="corpus" everything is one document, a line break between the parts.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+import fsspec
+
+from neural_ngram.artifacts import atomic
+from neural_ngram.errors import CorpusError
+
+__all__ = ["Corpus", "Document", "fetch", "read_corpus"]
+
+_ENDINGS = (".txt", ".jsonl", ".json", ".conllu")
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Document:
+    """The unit of splitting: its text is never divided between partitions unless asked."""
+
+    id: str
+    text: str
+    language: str | None = None
+    provenance_group: str | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """The documents read, and what the reading found.
+
+    counts: files, documents, utf8_bytes, empty_documents_dropped, files_with_bom,
+    files_with_crlf.
+    """
+
+    documents: list[Document]
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def fetch(url: str, sha256: str | None, folder: Path) -> Path:
+    """Download what `url` names (several separated by spaces) into `folder` once, verified.
+
+    Returns the file, or the folder when there are several. A file that is already there with the
+    right hash is not fetched again; one that arrives with another hash is not kept.
+
+    Raises CorpusError when a hash is missing, does not match, or the download fails.
+    """
+    urls, hashes = url.split(), (sha256 or "").split()
+    if len(urls) != len(hashes):
+        raise CorpusError(
+            f"corpus.url names {len(urls)} files but corpus.sha256 holds {len(hashes)} hashes; "
+            "give one SHA-256 for each"
+        )
+    paths = [folder / PurePosixPath(urlsplit(one).path).name for one in urls]
+    for one, expected, path in zip(urls, hashes, paths, strict=True):
+        if not path.exists() or _sha256(path) != expected:
+            _download(one, expected, path)
+    return paths[0] if len(paths) == 1 else folder
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def _download(url: str, expected: str, path: Path) -> None:
+    with atomic(path) as temporary:
+        try:
+            with fsspec.open(url, "rb") as remote, temporary.open("wb") as local:
+                while block := remote.read(1 << 20):
+                    local.write(block)
+        except Exception as problem:
+            raise CorpusError(
+                f"cannot fetch {url}: {problem or type(problem).__name__}; "
+                "check the network, or set corpus.path to a local copy"
+            ) from problem
+        found = _sha256(temporary)
+        if found != expected:
+            raise CorpusError(
+                f"{url} has SHA-256 {found}, but corpus.sha256 is {expected}; "
+                "the file changed or is not the one meant, so it was not kept"
+            )
+
+
+def read_corpus(path: Path, *, unit: str = "document") -> Corpus:
+    """Read a file or a folder of files.
+
+    Raises CorpusError when it is missing, empty, of an unknown format, not UTF-8 (with the byte
+    offset), malformed (with the line), or holds an ID twice.
+    """
+    counts: Counter[str] = Counter(dict.fromkeys(("empty_documents_dropped", "files_with_bom"), 0))
+    counts.update(files=0, files_with_crlf=0)
+    documents: list[Document] = []
+    for file in _files(path):
+        text = _text(file, counts)
+        counts["files"] += 1
+        for document in _parse(file, text, whole_file=path.is_dir(), unit=unit):
+            if document.text.strip():
+                documents.append(replace(document, source=file.name))
+            else:
+                counts["empty_documents_dropped"] += 1
+    if not documents:
+        raise CorpusError(f"{path} holds no text; every document in it is empty")
+    _refuse_repeated_ids(documents, path)
+    if unit == "corpus":
+        joined = "\n".join(document.text for document in documents)
+        documents = [Document(id=path.stem, text=joined, source=path.name)]
+    counts["documents"] = len(documents)
+    counts["utf8_bytes"] = sum(len(_encode(document, path)) for document in documents)
+    return Corpus(documents=documents, counts=dict(sorted(counts.items())))
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise CorpusError(f"there is no corpus at {path}; check corpus.path")
+    if path.is_file():
+        found = [path] if path.suffix in _ENDINGS else []
+    else:
+        found = sorted(p for p in path.rglob("*") if p.is_file() and p.suffix in _ENDINGS)
+    if not found:
+        raise CorpusError(
+            f"{path} is of no known format; the endings read are {' '.join(_ENDINGS)}"
+        )
+    return found
+
+
+def _text(file: Path, counts: Counter[str]) -> str:
+    raw = file.read_bytes()
+    bom = len(_BOM) if raw.startswith(_BOM) else 0
+    counts["files_with_bom"] += bool(bom)
+    counts["files_with_crlf"] += b"\r\n" in raw
+    try:
+        text = raw[bom:].decode("utf-8")
+    except UnicodeDecodeError as problem:
+        offset = bom + problem.start
+        line = raw.count(b"\n", 0, offset) + 1
+        raise CorpusError(
+            f"{file} is not UTF-8: byte 0x{raw[offset]:02x} on line {line}, byte offset {offset} "
+            f"({problem.reason}); convert the file to UTF-8"
+        ) from None
+    return text.replace("\r\n", "\n")
+
+
+def _parse(file: Path, text: str, *, whole_file: bool, unit: str) -> Iterator[Document]:
+    if unit == "sentence" and file.suffix != ".conllu":
+        raise CorpusError(
+            f"corpus.unit=sentence needs CoNLL-U, but {file} is {file.suffix}; "
+            "use corpus.unit=document"
+        )
+    if file.suffix == ".conllu":
+        return _parse_conllu(file, text, sentences=unit == "sentence")
+    if file.suffix == ".txt":
+        return iter([Document(id=file.stem, text=text)]) if whole_file else _parse_lines(file, text)
+    return _parse_json(file, text)
+
+
+def _parse_lines(file: Path, text: str) -> Iterator[Document]:
+    lines = text.removesuffix("\n").split("\n") if text else []
+    for number, line in enumerate(lines, start=1):
+        yield Document(id=f"{file.stem}:{number}", text=line)
+
+
+def _parse_json(file: Path, text: str) -> Iterator[Document]:
+    if file.suffix == ".jsonl":
+        numbered = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
+        records = [(f"line {n}", _json(line, f"{file} line {n}")) for n, line in numbered]
+    else:
+        content = _json(text, str(file)) if text.strip() else []
+        if not isinstance(content, list):
+            raise CorpusError(f"{file} must hold a JSON array of documents; use .jsonl for lines")
+        records = [(f"record {n}", record) for n, record in enumerate(content, start=1)]
+    for place, record in records:
+        yield _document(record, place, file)
+
+
+def _json(text: str, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise CorpusError(f"{place} is not JSON: {problem}; mend it") from None
+
+
+def _document(record: Any, place: str, file: Path) -> Document:
+    if not isinstance(record, dict):
+        raise CorpusError(
+            f"{file} {place} is {type(record).__name__}, not an object with a `text` key"
+        )
+    if "text" not in record:
+        raise CorpusError(f"{file} {place} has no `text` key; it has {sorted(record)}")
+    for key in ("id", "text", "language", "provenance_group"):
+        value = record.get(key)
+        if value is not None and not isinstance(value, str):
+            raise CorpusError(
+                f"{file} {place}: `{key}` is {type(value).__name__}, but must be a string"
+            )
+    return Document(
+        id=record.get("id") or f"{file.stem}:{place.rsplit(maxsplit=1)[-1]}",
+        text=record["text"] or "",
+        language=record.get("language"),
+        provenance_group=record.get("provenance_group"),
+    )
+
+
+def _parse_conllu(file: Path, text: str, *, sentences: bool) -> Iterator[Document]:
+    group, number, gathered = file.stem, 0, list[str]()
+    for line in [*text.split("\n"), "# newdoc id = "]:
+        value = line.removeprefix("# ").partition(" = ")[2]
+        if line.startswith("# newdoc"):
+            if gathered and not sentences:
+                yield Document(id=group, text="\n".join(gathered), provenance_group=group)
+            gathered, group, number = [], value.strip() or f"{file.stem}:{line}", 0
+        elif line.startswith("# text = "):
+            number += 1
+            gathered.append(value)
+            if sentences:
+                yield Document(id=f"{group}#{number}", text=value, provenance_group=group)
+        elif line and not line.startswith("#") and line.count("\t") != 9:
+            place = text[: text.find(line)].count("\n") + 1
+            raise CorpusError(
+                f"{file} line {place} has {line.count(chr(9)) + 1} columns, but CoNLL-U has 10; "
+                "the file is damaged or cut short"
+            )
+
+
+def _refuse_repeated_ids(documents: list[Document], path: Path) -> None:
+    seen = Counter(document.id for document in documents)
+    identifier, times = seen.most_common(1)[0]
+    if times > 1:
+        raise CorpusError(
+            f"{path} holds the document ID {identifier!r} {times} times; make IDs unique"
+        )
+
+
+def _encode(document: Document, path: Path) -> bytes:
+    try:
+        return document.text.encode("utf-8")
+    except UnicodeEncodeError as problem:
+        raise CorpusError(
+            f"{path}: document {document.id!r} holds a lone surrogate at character "
+            f"{problem.start}, which is no text; mend the escape in the JSON"
+        ) from None

@@ -1,0 +1,181 @@
+"""Train, validation and test: which document goes where, and proof of it.
+
+Documents of one provenance group, and documents with the same text, never part under `ratios`.
+Under `contiguous` the order of the text decides and under `named` the user does; both report what
+they part.
+"""
+
+import hashlib
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from itertools import islice
+
+from neural_ngram.corpus import Document
+from neural_ngram.errors import PartitionError
+from neural_ngram.settings import SplitSettings
+
+__all__ = ["PARTITIONS", "Split", "parted", "split_documents", "text_sha256"]
+
+PARTITIONS = ("train", "validation", "test")
+
+Split = dict[str, list[Document]]
+
+
+def text_sha256(document: Document) -> str:
+    """Hexadecimal SHA-256 of a document's UTF-8 text."""
+    return hashlib.sha256(document.text.encode("utf-8")).hexdigest()
+
+
+def split_documents(
+    documents: list[Document],
+    settings: SplitSettings,
+    lists: Mapping[str, Iterable[str]] | None = None,
+) -> Split:
+    """Divide documents as the settings say; `lists` holds IDs by partition for `named`.
+
+    Raises PartitionError when a partition stays empty, a name matches nothing, or a document is
+    named for two partitions.
+    """
+    if settings.method == "ratios":
+        split = _by_ratios(documents, settings)
+    elif settings.method == "contiguous":
+        split = _contiguous(documents, settings)
+    else:
+        split = _by_name(documents, settings, lists)
+    for name in PARTITIONS:
+        if not split[name]:
+            raise PartitionError(_empty_message(name, documents, settings))
+    return split
+
+
+def parted(split: Split) -> dict[str, int]:
+    """How many provenance groups, and how many distinct texts, stand in more than one partition."""
+    groups: defaultdict[str, set[str]] = defaultdict(set)
+    texts: defaultdict[str, set[str]] = defaultdict(set)
+    for name, documents in split.items():
+        for document in documents:
+            texts[text_sha256(document)].add(name)
+            if document.provenance_group is not None:
+                groups[document.provenance_group].add(name)
+    return {
+        "parted_groups": sum(len(names) > 1 for names in groups.values()),
+        "parted_texts": sum(len(names) > 1 for names in texts.values()),
+    }
+
+
+def _by_ratios(documents: list[Document], settings: SplitSettings) -> Split:
+    units = _units(documents, together=settings.keep_duplicates_together)
+    random.Random(settings.seed).shuffle(units)
+    first = int(settings.train * len(units))
+    second = int((settings.train + settings.validation) * len(units))
+    cuts = {"train": units[:first], "validation": units[first:second], "test": units[second:]}
+    return {name: [d for unit in chosen for d in unit] for name, chosen in cuts.items()}
+
+
+def _units(documents: list[Document], *, together: bool) -> list[list[Document]]:
+    """Documents that must stay together, in order of first appearance: a union-find by key."""
+    parent: dict[str, str] = {}
+
+    def root(key: str) -> str:
+        while parent.setdefault(key, key) != key:
+            parent[key] = parent[parent[key]]
+            key = parent[key]
+        return key
+
+    for document in documents:
+        if document.provenance_group is not None:
+            parent[root(f"group {document.provenance_group}")] = root(f"id {document.id}")
+        if together:
+            parent[root(f"text {text_sha256(document)}")] = root(f"id {document.id}")
+    units: defaultdict[str, list[Document]] = defaultdict(list)
+    for document in documents:
+        units[root(f"id {document.id}")].append(document)
+    return list(units.values())
+
+
+def _contiguous(documents: list[Document], settings: SplitSettings) -> Split:
+    rest, split = list(documents), Split()
+    for name, size in (
+        ("train", settings.train_tokens),
+        ("validation", settings.validation_tokens),
+    ):
+        split[name], rest = _take(rest, size)
+    return {**split, "test": rest}
+
+
+def _take(documents: list[Document], size: int) -> tuple[list[Document], list[Document]]:
+    """The first `size` whitespace tokens, and the rest; a document on the cut is divided there."""
+    taken: list[Document] = []
+    for number, document in enumerate(documents):
+        tokens = len(document.text.split())
+        if tokens <= size:
+            taken.append(document)
+            size -= tokens
+            continue
+        rest = documents[number + 1 :]
+        if size == 0:
+            return taken, [document, *rest]
+        cut = next(islice(re.finditer(r"\S+", document.text), size, None)).start()
+        head = replace(document, id=f"{document.id}/a", text=document.text[:cut].rstrip())
+        tail = replace(document, id=f"{document.id}/b", text=document.text[cut:])
+        return [*taken, head], [tail, *rest]
+    return taken, []
+
+
+def _by_name(
+    documents: list[Document],
+    settings: SplitSettings,
+    lists: Mapping[str, Iterable[str]] | None,
+) -> Split:
+    wanted = {
+        name: [*(lists or {}).get(name, []), *getattr(settings, f"{name}_names")]
+        for name in PARTITIONS
+    }
+    owners: defaultdict[str, set[str]] = defaultdict(set)
+    for name, patterns in wanted.items():
+        for pattern in patterns:
+            owners[pattern].add(name)
+    globs = [pattern for pattern in owners if set(pattern) & set("*?[")]
+    split: Split = {name: [] for name in PARTITIONS}
+    unused = set(owners)
+    for document in documents:
+        matched = {key for key in (document.id, document.source) if key in owners}
+        matched |= {
+            glob
+            for glob in globs
+            if fnmatchcase(document.id, glob) or fnmatchcase(document.source, glob)
+        }
+        split[_owner(document, set().union(*(owners[key] for key in matched)))].append(document)
+        unused -= matched
+    if unused:
+        raise PartitionError(
+            f"corpus.split names {min(unused)!r}, but no document or file has that name; "
+            "correct the name"
+        )
+    return split
+
+
+def _owner(document: Document, names: set[str]) -> str:
+    if len(names) != 1:
+        raise PartitionError(
+            f"document {document.id!r} of {document.source} is named for "
+            f"{' and '.join(sorted(names)) or 'no partition'}; "
+            "name it for exactly one in corpus.split"
+        )
+    return next(iter(names))
+
+
+def _empty_message(name: str, documents: list[Document], settings: SplitSettings) -> str:
+    remedies = {
+        "ratios": "give more documents, more distinct texts, or other corpus.split ratios",
+        "contiguous": "lower corpus.split.train_tokens or corpus.split.validation_tokens",
+        "named": f"name files or IDs in corpus.split.{name}_names",
+    }
+    return (
+        f"the {name} partition is empty: {len(documents)} documents under "
+        f"corpus.split.method={settings.method} leave nothing for it; {remedies[settings.method]}"
+    )

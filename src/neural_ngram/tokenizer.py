@@ -1,0 +1,253 @@
+"""Text to token IDs and back: byte-level BPE, characters or words, as one `tokenizer.json`.
+
+IDs are laid out as: markers (BOS 0 and EOS 1, or one shared marker 0, or none), then <unk> when
+there is one, then the alphabet (the 256 bytes in order, or sorted characters or words), then for
+BPE the merges in order of rank.
+
+BPE follows Sennrich, Haddow & Birch 2016 over bytes: the most frequent adjacent pair is merged,
+ties go to the smallest (left, right) pair of IDs, replacement runs from left to right. The learning
+itself and the encoding are those of Hugging Face `tokenizers`.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import tokenizers
+from numpy.typing import NDArray
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from neural_ngram.artifacts import sha256_of_file, write_text
+from neural_ngram.errors import ArtifactError, TokenizerError
+from neural_ngram.settings import TokenizerSettings
+
+__all__ = ["Tokenizer", "learn", "load", "merge_table", "save"]
+
+BOS, EOS, SHARED, UNKNOWN = "<bos>", "<eos>", "<boundary>", "<unk>"
+_MARKERS: dict[str, tuple[str, ...]] = {"bos_eos": (BOS, EOS), "shared": (SHARED,), "none": ()}
+
+
+def _byte_characters() -> list[str]:
+    """The printable stand-in for each byte 0..255 that byte-level tokenizers use since GPT-2."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = iter(range(0x100, 0x200))
+    return [chr(byte if byte in printable else next(hidden)) for byte in range(256)]
+
+
+_CHARACTER_OF_BYTE = _byte_characters()
+_BYTE_OF_CHARACTER = {character: byte for byte, character in enumerate(_CHARACTER_OF_BYTE)}
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A learned tokenizer around the `tokenizers` object that does the work."""
+
+    backend: tokenizers.Tokenizer
+
+    @property
+    def vocabulary_size(self) -> int:
+        """V, markers included."""
+        return int(self.backend.get_vocab_size(with_added_tokens=False))
+
+    @cached_property
+    def kind(self) -> str:
+        """Which of bpe, character, word this is."""
+        if isinstance(self.backend.model, models.BPE):
+            return "bpe"
+        whole_words = isinstance(self.backend.pre_tokenizer, pre_tokenizers.WhitespaceSplit)
+        return "word" if whole_words else "character"
+
+    @cached_property
+    def bos(self) -> int | None:
+        """ID that begins a document, None without markers."""
+        return self._id(BOS, SHARED)
+
+    @cached_property
+    def eos(self) -> int | None:
+        """ID that ends a document, None without markers."""
+        return self._id(EOS, SHARED)
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        """(V,) each token as `tokenizer.json` writes it."""
+        vocabulary = self.backend.get_vocab(with_added_tokens=False)
+        return sorted(vocabulary, key=vocabulary.__getitem__)
+
+    @cached_property
+    def pieces(self) -> list[bytes]:
+        """(V,) the bytes that each token stands for; none for a marker."""
+        return [self._piece(token) for token in self.tokens]
+
+    def encode(self, texts: Sequence[str], *, batch: int = 1024) -> Iterator[NDArray[np.int64]]:
+        """The IDs of each text, without markers.
+
+        Raises TokenizerError for a symbol that the vocabulary lacks when there is no <unk>, and for
+        a word that spells a marker.
+        """
+        for start in range(0, len(texts), batch):
+            some = list(texts[start : start + batch])
+            try:
+                encodings = self.backend.encode_batch_fast(some, add_special_tokens=False)
+            except Exception as problem:
+                raise TokenizerError(self._missing(some)) from problem
+            for encoding in encodings:
+                ids = np.array(encoding.ids, dtype=np.int64)
+                if len(ids) and self.bos is not None and ids.min() <= max(self.bos, self.eos or 0):
+                    raise TokenizerError(
+                        f"the text holds the word {self.tokens[ids.min()]!r}, which is a marker; "
+                        "rename it in the corpus"
+                    )
+                yield ids
+
+    def encode_bytes(self, data: bytes) -> NDArray[np.int64]:
+        """The IDs of any bytes (BPE only); bytes that are no UTF-8 stand for themselves."""
+        escaped = data.decode("utf-8", "surrogateescape")
+        zero = self.tokens.index(_CHARACTER_OF_BYTE[0])
+        parts = [
+            np.array([zero + byte for byte in part.encode("utf-8", "surrogateescape")])
+            if "\udc80" <= part[0] <= "\udcff"
+            else next(self.encode([part]))
+            for part in re.findall("[\udc80-\udcff]+|[^\udc80-\udcff]+", escaped)
+        ]
+        return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+
+    def decode_bytes(self, ids: Iterable[int]) -> bytes:
+        """The bytes that IDs stand for; markers are dropped, words are set apart by spaces."""
+        pieces = (self.pieces[i] for i in ids if self.tokens[i] not in (BOS, EOS, SHARED))
+        return (b" " if self.kind == "word" else b"").join(pieces)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text that IDs stand for; broken UTF-8 is shown as U+FFFD."""
+        return self.decode_bytes(ids).decode("utf-8", "replace")
+
+    def _id(self, *names: str) -> int | None:
+        found = [self.backend.token_to_id(name) for name in names]
+        return next((identifier for identifier in found if identifier is not None), None)
+
+    def _piece(self, token: str) -> bytes:
+        if token in (BOS, EOS, SHARED):
+            return b""
+        if self.kind == "bpe":
+            return bytes(_BYTE_OF_CHARACTER[character] for character in token)
+        return token.encode("utf-8")
+
+    def _missing(self, texts: Sequence[str]) -> str:
+        symbols = chain.from_iterable(t.split() if self.kind == "word" else t for t in texts)
+        known = set(self.tokens)
+        symbol = next((s for s in symbols if s not in known), "?")
+        return (
+            f"the {self.kind} {symbol!r} does not occur in train, so the vocabulary lacks it; "
+            "set tokenizer.unknown=true"
+        )
+
+
+def learn(texts: Sequence[str], settings: TokenizerSettings) -> Tokenizer:
+    """Learn a tokenizer from the texts of train.
+
+    BPE may find fewer merges than asked; the caller sees it in `vocabulary_size`.
+
+    Raises TokenizerError when the texts hold fewer than two distinct characters or the vocabulary
+    asked for cannot hold the alphabet.
+    """
+    if len(set(chain.from_iterable(texts))) < 2:
+        raise TokenizerError(
+            "train holds fewer than two distinct characters, so there is nothing to predict; "
+            "check corpus.path"
+        )
+    markers = _MARKERS[settings.markers]
+    if settings.kind == "bpe":
+        return _learn_bpe(texts, settings, markers)
+    symbols: Counter[str] = Counter()
+    for text in texts:
+        symbols.update(text.split() if settings.kind == "word" else text)
+    least = settings.minimum_frequency if settings.kind == "word" else 1
+    kept = sorted(symbol for symbol, count in symbols.items() if count >= least)
+    unknown = (UNKNOWN,) if settings.unknown else ()
+    names = [*markers, *unknown, *(symbol for symbol in kept if symbol not in unknown)]
+    vocabulary = {name: identifier for identifier, name in enumerate(names)}
+    backend = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    if settings.kind == "word":
+        backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    else:
+        each = tokenizers.Regex(r"[\s\S]")
+        backend.pre_tokenizer = pre_tokenizers.Split(each, "isolated")
+        backend.decoder = decoders.Fuse()
+    return Tokenizer(backend)
+
+
+def _learn_bpe(
+    texts: Sequence[str], settings: TokenizerSettings, markers: tuple[str, ...]
+) -> Tokenizer:
+    alphabet = len(markers) + 256
+    if settings.vocabulary_size < alphabet:
+        raise TokenizerError(
+            f"tokenizer.vocabulary_size is {settings.vocabulary_size}, but {len(markers)} markers "
+            f"and 256 bytes need at least {alphabet}"
+        )
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=settings.pattern == "gpt2")
+    learner = tokenizers.Tokenizer(models.BPE())
+    learner.pre_tokenizer = split
+    # As "special tokens" the bytes get their IDs in order of value, which makes the library's own
+    # order of ties, by pair of IDs, the canonical one.
+    trainer = trainers.BpeTrainer(
+        vocab_size=settings.vocabulary_size - len(markers),
+        special_tokens=_CHARACTER_OF_BYTE,
+        min_frequency=2,
+        show_progress=False,
+    )
+    learner.train_from_iterator(texts, trainer)
+    model = json.loads(learner.to_str())["model"]
+    vocabulary = {name: identifier for identifier, name in enumerate(markers)}
+    vocabulary |= {name: len(markers) + identifier for name, identifier in model["vocab"].items()}
+    merges = [(left, right) for left, right in model["merges"]]
+    backend = tokenizers.Tokenizer(models.BPE(vocabulary, merges))
+    backend.pre_tokenizer = split
+    backend.decoder = decoders.ByteLevel()
+    return Tokenizer(backend)
+
+
+def merge_table(tokenizer: Tokenizer, encoded: Iterable[NDArray[np.int64]]) -> pd.DataFrame:
+    """Columns rank, left, right, token, count: one row a merge; empty when there are none.
+
+    `count` is how often the merge was applied to the texts whose IDs are given. Every token that a
+    later merge consumed was made once, so applications are the final uses of a token plus those of
+    each merge that has it as a part, added up from the last rank to the first.
+    """
+    model = json.loads(tokenizer.backend.to_str())["model"]
+    vocabulary, merges = model["vocab"], model.get("merges", [])
+    made = np.zeros(tokenizer.vocabulary_size, dtype=np.int64)
+    for ids in encoded:
+        made += np.bincount(ids, minlength=len(made))
+    for left, right in reversed(merges):
+        made[vocabulary[left]] += made[vocabulary[left + right]]
+        made[vocabulary[right]] += made[vocabulary[left + right]]
+    rows = [
+        (rank, left, right, vocabulary[left + right], made[vocabulary[left + right]])
+        for rank, (left, right) in enumerate(merges)
+    ]
+    return pd.DataFrame(rows, columns=["rank", "left", "right", "token", "count"])
+
+
+def save(tokenizer: Tokenizer, folder: Path) -> str:
+    """Write `tokenizer.json`; returns its SHA-256, which is the tokenizer's identity."""
+    write_text(folder / "tokenizer.json", tokenizer.backend.to_str(pretty=True) + "\n")
+    return sha256_of_file(folder / "tokenizer.json")
+
+
+def load(folder: Path) -> Tokenizer:
+    """Read `tokenizer.json`; raises ArtifactError when it is missing or damaged."""
+    path = folder / "tokenizer.json"
+    sha256_of_file(path)
+    try:
+        return Tokenizer(tokenizers.Tokenizer.from_file(str(path)))
+    except Exception as problem:
+        raise ArtifactError(
+            f"{path} is no tokenizer ({problem}); delete it and run `dvc repro`"
+        ) from problem
