@@ -54,11 +54,13 @@ class Windows:
     def contexts(self, index: slice | IntArray = slice(None)) -> IntArray:
         """(B, C) the contexts of the windows at `index`, oldest token first."""
         lags = np.arange(-self.context_length, 0)
-        return self.tokens[self.positions[index][:, None] + lags]
+        contexts: IntArray = self.tokens[self.positions[index][:, None] + lags]
+        return contexts
 
     def targets(self, index: slice | IntArray = slice(None)) -> IntArray:
         """(B,) the targets of the windows at `index`."""
-        return self.tokens[self.positions[index]]
+        targets: IntArray = self.tokens[self.positions[index]]
+        return targets
 
 
 def token_type(vocabulary_size: int) -> np.dtype[np.unsignedinteger]:

@@ -1,0 +1,80 @@
+"""Continuing a context: greedily or by sampling."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from neural_ngram.errors import ModelError
+from neural_ngram.model import Model, logits
+from neural_ngram.randomness import SplitMix64
+
+__all__ = ["Continuation", "Sampler", "continue_context", "opening_context"]
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """New token IDs and why they ended: `eos` (not among the IDs) or `limit`."""
+
+    ids: list[int]
+    stop: str
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Draws from softmax(logits / temperature) by inverting the cumulative distribution."""
+
+    temperature: float
+    generator: SplitMix64
+
+    def draw(self, logits_V: NDArray[np.float64]) -> int:
+        """One token ID."""
+        weights = np.exp((logits_V - logits_V.max()) / self.temperature)
+        cumulative = weights.cumsum()
+        point = self.generator.uniform(1)[0] * cumulative[-1]
+        return int(np.searchsorted(cumulative, point, side="right"))
+
+
+def opening_context(prompt: Sequence[int], *, length: int, bos: int | None) -> list[int]:
+    """The last `length` tokens of the prompt, with BOS in front of a prompt that is shorter.
+
+    Raises ModelError when it is shorter and there is no BOS.
+    """
+    if len(prompt) < length and bos is None:
+        raise ModelError(
+            f"the prompt has {len(prompt)} tokens but the model reads {length}, and without "
+            "markers nothing can stand in front; give a longer generation.prompt"
+        )
+    return ([bos] * length if bos is not None else [])[: max(0, length - len(prompt))] + list(
+        prompt[-length:]
+    )
+
+
+def continue_context(
+    model: Model,
+    context: Sequence[int],
+    *,
+    markers: tuple[int | None, int | None],
+    max_new_tokens: int,
+    sampler: Sampler | None = None,
+) -> Continuation:
+    """Add tokens until EOS or the limit.
+
+    `markers` are BOS, which is never produced unless it is EOS as well, and EOS. Without a sampler
+    the most probable token is taken, ties to the lower ID.
+    """
+    bos, eos = markers
+    window, ids = list(context), list[int]()
+    for _ in range(max_new_tokens):
+        with torch.no_grad():
+            logits_V = logits(model, torch.tensor([window]))[0].double().numpy()
+        if bos is not None and bos != eos:
+            logits_V[bos] = -np.inf
+        token = int(logits_V.argmax()) if sampler is None else sampler.draw(logits_V)
+        if token == eos:
+            return Continuation(ids, "eos")
+        ids.append(token)
+        window = [*window[1:], token]
+    return Continuation(ids, "limit")
