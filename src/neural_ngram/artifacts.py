@@ -115,5 +115,4 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
 def read_array(path: Path) -> NDArray[Any]:
     """Read an npy file, memory-mapped and read-only."""
     with _reading(path):
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        return array
+        return np.lib.format.open_memmap(path, mode="r")
