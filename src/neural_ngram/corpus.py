@@ -220,24 +220,35 @@ def _document(record: Any, place: str, file: Path) -> Document:
 
 
 def _parse_conllu(file: Path, text: str, *, sentences: bool) -> Iterator[Document]:
-    group, number, gathered = file.stem, 0, list[str]()
-    for line in [*text.split("\n"), "# newdoc id = "]:
+    group, number, gathered, has_text = file.stem, 0, list[str](), False
+    for place, line in enumerate([*text.split("\n"), "# newdoc id = "], start=1):
         value = line.removeprefix("# ").partition(" = ")[2]
         if line.startswith("# newdoc"):
             if gathered and not sentences:
                 yield Document(id=group, text="\n".join(gathered), provenance_group=group)
-            gathered, group, number = [], value.strip() or f"{file.stem}:{line}", 0
+            gathered, group, number = [], value.strip() or f"{file.stem}:{place}", 0
         elif line.startswith("# text = "):
-            number += 1
+            number, has_text = number + 1, True
             gathered.append(value)
             if sentences:
                 yield Document(id=f"{group}#{number}", text=value, provenance_group=group)
-        elif line and not line.startswith("#") and line.count("\t") != 9:
-            place = text[: text.find(line)].count("\n") + 1
-            raise CorpusError(
-                f"{file} line {place} has {line.count(chr(9)) + 1} columns, but CoNLL-U has 10; "
-                "the file is damaged or cut short"
-            )
+        elif not line:
+            has_text = False
+        elif not line.startswith("#"):
+            _check_conllu_token(line, f"{file} line {place}", has_text=has_text)
+
+
+def _check_conllu_token(line: str, place: str, *, has_text: bool) -> None:
+    if line.count("\t") != 9:
+        raise CorpusError(
+            f"{place} has {line.count(chr(9)) + 1} columns, but CoNLL-U has 10; "
+            "the file is damaged or cut short, so fetch it again"
+        )
+    if not has_text:
+        raise CorpusError(
+            f"{place} is a token of a sentence without a `# text = ` line, which alone is read; "
+            "add the line"
+        )
 
 
 def _refuse_repeated_ids(documents: list[Document], path: Path) -> None:
