@@ -124,7 +124,7 @@ def read_corpus(path: Path, *, unit: str = "document") -> Corpus:
         joined = "\n".join(document.text for document in documents)
         documents = [Document(id=path.stem, text=joined, source=path.name)]
     counts["documents"] = len(documents)
-    counts["utf8_bytes"] = sum(len(_encode(document, path)) for document in documents)
+    counts["utf8_bytes"] = sum(len(document.text.encode("utf-8")) for document in documents)
     return Corpus(documents=documents, counts=dict(sorted(counts.items())))
 
 
@@ -207,10 +207,19 @@ def _document(record: Any, place: str, file: Path) -> Document:
         raise CorpusError(f"{file} {place} has no `text` key; it has {sorted(record)}")
     for key in ("id", "text", "language", "provenance_group"):
         value = record.get(key)
-        if value is not None and not isinstance(value, str):
+        if value is None:
+            continue
+        if not isinstance(value, str):
             raise CorpusError(
                 f"{file} {place}: `{key}` is {type(value).__name__}, but must be a string"
             )
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as problem:
+            raise CorpusError(
+                f"{file} {place}: `{key}` holds the lone surrogate {value[problem.start]!r} at "
+                f"character {problem.start}, which is no text; mend the escape"
+            ) from None
     return Document(
         id=record.get("id") or f"{file.stem}:{place.rsplit(maxsplit=1)[-1]}",
         text=record["text"] or "",
@@ -258,13 +267,3 @@ def _refuse_repeated_ids(documents: list[Document], path: Path) -> None:
         raise CorpusError(
             f"{path} holds the document ID {identifier!r} {times} times; make IDs unique"
         )
-
-
-def _encode(document: Document, path: Path) -> bytes:
-    try:
-        return document.text.encode("utf-8")
-    except UnicodeEncodeError as problem:
-        raise CorpusError(
-            f"{path}: document {document.id!r} holds a lone surrogate at character "
-            f"{problem.start}, which is no text; mend the escape in the JSON"
-        ) from None
