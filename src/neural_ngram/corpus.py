@@ -61,15 +61,22 @@ def fetch(url: str, sha256: str | None, folder: Path) -> Path:
     Returns the file, or the folder when there are several. A file that is already there with the
     right hash is not fetched again; one that arrives with another hash is not kept.
 
-    Raises CorpusError when a hash is missing, does not match, or the download fails.
+    Raises CorpusError when a hash is missing, does not match, or the download fails, and when two
+    files would get the same name.
     """
-    urls, hashes = url.split(), (sha256 or "").split()
+    urls, hashes = url.split(), (sha256 or "").lower().split()
     if len(urls) != len(hashes):
         raise CorpusError(
             f"corpus.url names {len(urls)} files but corpus.sha256 holds {len(hashes)} hashes; "
             "give one SHA-256 for each"
         )
-    paths = [folder / PurePosixPath(urlsplit(one).path).name for one in urls]
+    names = [PurePosixPath(urlsplit(one).path).name for one in urls]
+    if not all(names) or len(set(names)) != len(names) or not names:
+        raise CorpusError(
+            f"corpus.url must name files, each by a name of its own, but ends in {names}; "
+            "give other addresses, or set corpus.path to a local folder"
+        )
+    paths = [folder / name for name in names]
     for one, expected, path in zip(urls, hashes, paths, strict=True):
         if not path.exists() or _sha256(path) != expected:
             _download(one, expected, path)
