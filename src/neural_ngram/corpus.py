@@ -119,7 +119,7 @@ def read_corpus(path: Path, *, unit: str = "document") -> Corpus:
     for file in _files(path):
         text = _text(file, counts)
         counts["files"] += 1
-        for document in _parse(file, text, whole_file=path.is_dir(), unit=unit):
+        for document in _parse(file, text, folder=path if path.is_dir() else None, unit=unit):
             if document.text.strip():
                 documents.append(replace(document, source=file.name))
             else:
@@ -150,7 +150,12 @@ def _files(path: Path) -> list[Path]:
 
 
 def _text(file: Path, counts: Counter[str]) -> str:
-    raw = file.read_bytes()
+    try:
+        raw = file.read_bytes()
+    except OSError as problem:
+        raise CorpusError(
+            f"{file} cannot be read: {problem.strerror}; check its permissions"
+        ) from problem
     bom = len(_BOM) if raw.startswith(_BOM) else 0
     counts["files_with_bom"] += bool(bom)
     counts["files_with_crlf"] += b"\r\n" in raw
@@ -166,7 +171,7 @@ def _text(file: Path, counts: Counter[str]) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _parse(file: Path, text: str, *, whole_file: bool, unit: str) -> Iterator[Document]:
+def _parse(file: Path, text: str, *, folder: Path | None, unit: str) -> Iterator[Document]:
     if unit == "sentence" and file.suffix != ".conllu":
         raise CorpusError(
             f"corpus.unit=sentence needs CoNLL-U, but {file} is {file.suffix}; "
@@ -174,9 +179,12 @@ def _parse(file: Path, text: str, *, whole_file: bool, unit: str) -> Iterator[Do
         )
     if file.suffix == ".conllu":
         return _parse_conllu(file, text, sentences=unit == "sentence")
-    if file.suffix == ".txt":
-        return iter([Document(id=file.stem, text=text)]) if whole_file else _parse_lines(file, text)
-    return _parse_json(file, text)
+    if file.suffix != ".txt":
+        return _parse_json(file, text)
+    if folder is None:
+        return _parse_lines(file, text)
+    name = file.relative_to(folder).with_suffix("").as_posix()
+    return iter([Document(id=name, text=text)])
 
 
 def _parse_lines(file: Path, text: str) -> Iterator[Document]:
@@ -271,6 +279,8 @@ def _refuse_repeated_ids(documents: list[Document], path: Path) -> None:
     seen = Counter(document.id for document in documents)
     identifier, times = seen.most_common(1)[0]
     if times > 1:
+        sources = sorted({document.source for document in documents if document.id == identifier})
         raise CorpusError(
-            f"{path} holds the document ID {identifier!r} {times} times; make IDs unique"
+            f"{path} holds the document ID {identifier!r} {times} times, in {', '.join(sources)}; "
+            "make IDs unique"
         )
