@@ -134,15 +134,13 @@ def _by_name(
     settings: SplitSettings,
     lists: Mapping[str, Iterable[str]] | None,
 ) -> Split:
-    wanted = {
-        name: [*(lists or {}).get(name, []), *getattr(settings, f"{name}_names")]
-        for name in PARTITIONS
-    }
     owners: defaultdict[str, set[str]] = defaultdict(set)
-    for name, patterns in wanted.items():
-        for pattern in patterns:
+    globs: set[str] = set()
+    for name in PARTITIONS:
+        patterns = getattr(settings, f"{name}_names")
+        globs.update(pattern for pattern in patterns if set(pattern) & set("*?["))
+        for pattern in (*(lists or {}).get(name, ()), *patterns):
             owners[pattern].add(name)
-    globs = [pattern for pattern in owners if set(pattern) & set("*?[")]
     split: Split = {name: [] for name in PARTITIONS}
     unused = set(owners)
     for document in documents:
