@@ -30,7 +30,10 @@ from neural_ngram.settings import TokenizerSettings
 
 __all__ = ["Tokenizer", "learn", "load", "merge_table", "save"]
 
-BOS, EOS, SHARED, UNKNOWN = "<bos>", "<eos>", "<boundary>", "<unk>"
+# The markers' names hold a space, which no byte-level token, character or word can: a text that
+# spells one is text.
+BOS, EOS, SHARED = "<begin document>", "<end document>", "<document boundary>"
+UNKNOWN = "<unk>"
 _MARKERS: dict[str, tuple[str, ...]] = {"bos_eos": (BOS, EOS), "shared": (SHARED,), "none": ()}
 
 
@@ -88,8 +91,7 @@ class Tokenizer:
     def encode(self, texts: Sequence[str], *, batch: int = 1024) -> Iterator[NDArray[np.int64]]:
         """The IDs of each text, without markers.
 
-        Raises TokenizerError for a symbol that the vocabulary lacks when there is no <unk>, and for
-        a word that spells a marker.
+        Raises TokenizerError for a symbol that the vocabulary lacks when there is no <unk>.
         """
         for start in range(0, len(texts), batch):
             some = list(texts[start : start + batch])
@@ -97,14 +99,7 @@ class Tokenizer:
                 encodings = self.backend.encode_batch_fast(some, add_special_tokens=False)
             except Exception as problem:
                 raise TokenizerError(self._missing(some)) from problem
-            for encoding in encodings:
-                ids = np.array(encoding.ids, dtype=np.int64)
-                if len(ids) and self.bos is not None and ids.min() <= max(self.bos, self.eos or 0):
-                    raise TokenizerError(
-                        f"the text holds the word {self.tokens[ids.min()]!r}, which is a marker; "
-                        "rename it in the corpus"
-                    )
-                yield ids
+            yield from (np.array(encoding.ids, dtype=np.int64) for encoding in encodings)
 
     def encode_bytes(self, data: bytes) -> NDArray[np.int64]:
         """The IDs of any bytes (BPE only); bytes that are no UTF-8 stand for themselves."""
