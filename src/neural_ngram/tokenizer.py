@@ -167,7 +167,9 @@ def learn(texts: Sequence[str], settings: TokenizerSettings) -> Tokenizer:
     unknown = (UNKNOWN,) if settings.unknown else ()
     names = [*markers, *unknown, *(symbol for symbol in kept if symbol not in unknown)]
     vocabulary = {name: identifier for identifier, name in enumerate(names)}
-    backend = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    # No symbol is empty, so without <unk> the backend refuses what it does not know.
+    unknown_name = UNKNOWN if settings.unknown else ""
+    backend = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=unknown_name))
     if settings.kind == "word":
         backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     else:
