@@ -98,7 +98,7 @@ class Tokenizer:
             try:
                 encodings = self.backend.encode_batch_fast(some, add_special_tokens=False)
             except Exception as problem:
-                raise TokenizerError(self._missing(some)) from problem
+                raise TokenizerError(self._missing(some, start)) from problem
             yield from (np.array(encoding.ids, dtype=np.int64) for encoding in encodings)
 
     def encode_bytes(self, data: bytes) -> NDArray[np.int64]:
@@ -133,14 +133,26 @@ class Tokenizer:
             return bytes(_BYTE_OF_CHARACTER[character] for character in token)
         return token.encode("utf-8")
 
-    def _missing(self, texts: Sequence[str]) -> str:
-        symbols = chain.from_iterable(t.split() if self.kind == "word" else t for t in texts)
+    def _missing(self, texts: Sequence[str], first: int) -> str:
         known = set(self.tokens)
-        symbol = next((s for s in symbols if s not in known), "?")
-        return (
-            f"the {self.kind} {symbol!r} does not occur in train, so the vocabulary lacks it; "
-            "set tokenizer.unknown=true"
-        )
+        for number, text in enumerate(texts, start=first + 1):
+            if surrogate := re.search("[\ud800-\udfff]", text):
+                return (
+                    f"text {number} holds the lone surrogate {surrogate[0]!r} at character "
+                    f"{surrogate.start()}, which is no text; mend its encoding"
+                )
+            for symbol in _words(text) if self.kind == "word" else text:
+                if symbol not in known and self.kind != "bpe":
+                    return (
+                        f"the {self.kind} {symbol!r} in text {number} is not in the vocabulary "
+                        "learned from train; set tokenizer.unknown=true"
+                    )
+        return f"texts {first + 1} to {first + len(texts)} cannot be encoded; check the tokenizer"
+
+
+def _words(text: str) -> list[str]:
+    """The words that the backend sees; `str.split` knows four more separators, U+001C to U+001F."""
+    return [word for word, _ in pre_tokenizers.WhitespaceSplit().pre_tokenize_str(text)]
 
 
 def learn(texts: Sequence[str], settings: TokenizerSettings) -> Tokenizer:
@@ -161,7 +173,7 @@ def learn(texts: Sequence[str], settings: TokenizerSettings) -> Tokenizer:
         return _learn_bpe(texts, settings, markers)
     symbols: Counter[str] = Counter()
     for text in texts:
-        symbols.update(text.split() if settings.kind == "word" else text)
+        symbols.update(_words(text) if settings.kind == "word" else text)
     least = settings.minimum_frequency if settings.kind == "word" else 1
     kept = sorted(symbol for symbol, count in symbols.items() if count >= least)
     unknown = (UNKNOWN,) if settings.unknown else ()
