@@ -134,20 +134,20 @@ class Tokenizer:
         return token.encode("utf-8")
 
     def _missing(self, texts: Sequence[str], first: int) -> str:
-        known = set(self.tokens)
-        for number, text in enumerate(texts, start=first + 1):
+        numbered = list(enumerate(texts, start=first + 1))
+        for number, text in numbered:
             if surrogate := re.search("[\ud800-\udfff]", text):
                 return (
                     f"text {number} holds the lone surrogate {surrogate[0]!r} at character "
                     f"{surrogate.start()}, which is no text; mend its encoding"
                 )
-            for symbol in _words(text) if self.kind == "word" else text:
-                if symbol not in known and self.kind != "bpe":
-                    return (
-                        f"the {self.kind} {symbol!r} in text {number} is not in the vocabulary "
-                        "learned from train; set tokenizer.unknown=true"
-                    )
-        return f"texts {first + 1} to {first + len(texts)} cannot be encoded; check the tokenizer"
+        known, symbols = set(self.tokens), _words if self.kind == "word" else list[str]
+        missing = ((n, s) for n, text in numbered for s in symbols(text) if s not in known)
+        number, symbol = next(missing, (first + 1, "?"))
+        return (
+            f"the {self.kind} {symbol!r} in text {number} is not in the vocabulary learned from "
+            "train; set tokenizer.unknown=true"
+        )
 
 
 def _words(text: str) -> list[str]:
