@@ -7,6 +7,7 @@ not fit together across groups.
 """
 
 import math
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
@@ -27,6 +28,14 @@ __all__ = [
     "check",
     "flatten",
 ]
+
+
+_BOUNDS = {
+    "least": (operator.ge, "at least"),
+    "above": (operator.gt, "above"),
+    "most": (operator.le, "at most"),
+    "below": (operator.lt, "below"),
+}
 
 
 def setting(default: Any, meaning: str, **limits: Any) -> Any:
@@ -220,13 +229,10 @@ def _range_complaint(value: Any, limits: dict[str, Any]) -> str | None:
         return "a finite number"
     if "choices" in limits and value not in limits["choices"]:
         return "one of " + ", ".join(limits["choices"])
-    if "least" in limits and value < limits["least"]:
-        return f"at least {limits['least']}"
-    if "above" in limits and value <= limits["above"]:
-        return f"above {limits['above']}"
-    if "below" in limits and value >= limits["below"]:
-        return f"below {limits['below']}"
-    return None
+    bounds = [(*_BOUNDS[name], limits[name]) for name in _BOUNDS if name in limits]
+    if all(holds(value, limit) for holds, _, limit in bounds):
+        return None
+    return " and ".join(f"{words} {limit}" for _, words, limit in bounds)
 
 
 def _check_across_groups(settings: Settings) -> None:
