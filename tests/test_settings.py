@@ -1,0 +1,149 @@
+import math
+from dataclasses import fields, is_dataclass, make_dataclass, replace
+
+import pytest
+
+from neural_ngram.errors import ConfigurationError
+from neural_ngram.settings import Settings, _range_complaint, check, flatten, setting
+
+LEAVES = {name: (value, limits) for name, value, limits in flatten(Settings())}
+LIMITS = {"least": "at least", "above": "above", "most": "at most", "below": "below"}
+
+
+def changed(settings, name, value):
+    """The same settings with one leaf, given by its dotted name, replaced."""
+    first, _, rest = name.partition(".")
+    inner = changed(getattr(settings, first), rest, value) if rest else value
+    return replace(settings, **{first: inner})
+
+
+def complaint(name, value):
+    with pytest.raises(ConfigurationError) as caught:
+        check(changed(Settings(), name, value))
+    return str(caught.value)
+
+
+def outside():
+    """(name, value, allowed range) for each limit of each leaf, just beyond it."""
+    for name, (default, limits) in LEAVES.items():
+        bounds = {kind: limits[kind] for kind in LIMITS if kind in limits}
+        allowed = " and ".join(f"{LIMITS[kind]} {limit}" for kind, limit in bounds.items())
+        step = 1 if isinstance(default, int) else 0.001
+        for kind, limit in bounds.items():
+            beyond = {"least": limit - step, "most": limit + step}
+            yield name, beyond.get(kind, limit), allowed
+        if isinstance(default, float):
+            yield from ((name, value, "a finite number") for value in (math.nan, math.inf))
+        if "choices" in limits:
+            yield name, "unheard-of", "one of " + ", ".join(limits["choices"])
+
+
+def leaves_by_hand(settings):
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if is_dataclass(value):
+            yield from (f"{field.name}.{leaf}" for leaf in leaves_by_hand(value))
+        else:
+            yield field.name
+
+
+def test_flatten_covers_every_leaf_once():
+    assert [name for name, _, _ in flatten(Settings())] == list(leaves_by_hand(Settings()))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "corpus.path",
+        "corpus.url",
+        "corpus.sha256",
+        "corpus.split.seed",
+        "tokenizer.vocabulary_size",
+        "windows.context_length",
+        "model.embedding_width",
+        "model.hidden_width",
+        "optimizer.learning_rate",
+        "training.batch_size",
+        "training.max_steps",
+        "training.seed",
+        "training.dtype",
+        "generation.prompt",
+        "generation.temperature",
+        "generation.max_new_tokens",
+    ],
+)
+def test_a_name_that_users_type_is_there(name):
+    assert name in LEAVES
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_every_setting_says_what_it_means_and_has_only_limits_that_are_checked(name):
+    limits = LEAVES[name][1]
+    assert limits["meaning"]
+    assert set(limits) <= {"meaning", "choices", *LIMITS}
+
+
+def test_the_defaults_pass():
+    settings = Settings()
+    assert check(settings) is settings
+
+
+@pytest.mark.parametrize(("name", "value", "allowed"), list(outside()))
+def test_a_setting_beyond_its_limit_is_named_with_the_allowed_range(name, value, allowed):
+    meaning = LEAVES[name][1]["meaning"]
+    assert complaint(name, value) == f"{name} is {value!r}, but must be {allowed} ({meaning})"
+
+
+def allowed_values():
+    """(name, value) on each limit that is allowed itself, and for each choice."""
+    for name, (_, limits) in LEAVES.items():
+        at_limit = [limits[kind] for kind in ("least", "most") if kind in limits]
+        yield from ((name, value) for value in (*at_limit, *limits.get("choices", ())))
+
+
+@pytest.mark.parametrize(("name", "value"), list(allowed_values()))
+def test_the_limits_themselves_and_every_choice_are_in_range(name, value):
+    assert _range_complaint(value, LEAVES[name][1]) is None
+
+
+@pytest.mark.parametrize("value", [0, 7])
+def test_all_four_bounds_are_kept_and_told(value):
+    meant = setting(3, "between", least=1, above=0, most=6, below=7)
+    group = make_dataclass("Group", [("size", int, meant)])
+    settings = make_dataclass("All", [("group", object, None)])(group(size=value))
+    with pytest.raises(ConfigurationError, match=r"^group\.size is [07], .*at least 1 and above 0"):
+        check(settings)
+    with pytest.raises(ConfigurationError, match=r"and at most 6 and below 7 \(between\)$"):
+        check(settings)
+
+
+@pytest.mark.parametrize(("train", "validation"), [(0.9, 0.1), (0.7, 0.4), (0.8, 0.2)])
+def test_ratios_must_leave_a_share_for_test(train, validation):
+    settings = changed(Settings(), "corpus.split.train", train)
+    with pytest.raises(
+        ConfigurationError, match=r"^corpus\.split\.train \+ corpus\.split\.valid.*1"
+    ):
+        check(changed(settings, "corpus.split.validation", validation))
+
+
+def test_shares_do_not_matter_to_another_method():
+    settings = changed(
+        changed(Settings(), "corpus.split.train", 0.95), "corpus.split.method", "named"
+    )
+    check(settings)
+
+
+def test_left_padding_needs_a_marker():
+    settings = changed(Settings(), "tokenizer.markers", "none")
+    with pytest.raises(ConfigurationError) as caught:
+        check(changed(settings, "windows.padding", "left"))
+    for name in ("windows.padding=left", "tokenizer.markers=none", "windows.padding=none"):
+        assert name in str(caught.value)
+    check(changed(settings, "windows.padding", "none"))
+
+
+def test_settings_cannot_be_changed_in_place():
+    with pytest.raises(AttributeError):
+        Settings().windows.context_length = 7
+    with pytest.raises(TypeError):
+        Settings("positional")
