@@ -1,0 +1,197 @@
+"""How often contexts, and pairs of context and target, occur: by sorting packed keys.
+
+Dimension letters: N windows, K distinct keys, P partitions, k context tokens.
+
+A pair of order k is packed into 64 bits, the target lowest and the context above it. Where the
+tokens no longer fit, the context so far is replaced by its rank among the distinct contexts, which
+is again small: no order is too high and no vocabulary (below 2^32) too large.
+
+Beyond what memory holds, pairs are partitioned by a hash of their context, one partition at a time.
+No context is in two partitions, so the tallies simply add up.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neural_ngram.windows import IntArray, Windows
+
+__all__ = ["Tally", "chunks", "pair_keys", "run_starts", "tallies", "token_bits"]
+
+Keys = NDArray[np.uint64]
+Counts = NDArray[np.int64]
+KEY_BITS = 64
+KNUTH = 0x9E3779B97F4A7C15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spectrum:
+    """Counts of counts: `numbers[i]` distinct things were each seen `sizes[i]` times."""
+
+    sizes: Counts
+    numbers: Counts
+
+    @classmethod
+    def of(cls, counts: Counts) -> "Spectrum":
+        """The spectrum of (K,) counts."""
+        sizes, numbers = np.unique(counts, return_counts=True)
+        return cls(sizes=sizes, numbers=numbers.astype(np.int64))
+
+    def __add__(self, other: "Spectrum") -> "Spectrum":
+        sizes, place = np.unique(np.concatenate([self.sizes, other.sizes]), return_inverse=True)
+        numbers = np.zeros(len(sizes), dtype=np.int64)
+        np.add.at(numbers, place, np.concatenate([self.numbers, other.numbers]))
+        return Spectrum(sizes=sizes, numbers=numbers)
+
+    @property
+    def distinct(self) -> int:
+        """How many distinct things were seen."""
+        return int(self.numbers.sum())
+
+    @property
+    def total(self) -> int:
+        """How many things were seen, repetitions included."""
+        return int(self.sizes @ self.numbers)
+
+    @property
+    def seen_once(self) -> int:
+        """How many things were seen exactly once."""
+        return int(self.numbers[self.sizes == 1].sum())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """The spectra of the contexts and of the (context, target) pairs of one order."""
+
+    contexts: Spectrum
+    pairs: Spectrum
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(contexts=self.contexts + other.contexts, pairs=self.pairs + other.pairs)
+
+
+def tallies(windows: Windows, *, windows_in_memory: int) -> Iterator[Tally]:
+    """The tally of each order k = 0 … C; about `windows_in_memory` windows are held at a time."""
+    partitions = -(-len(windows.tokens) // windows_in_memory)
+    if partitions <= 1:
+        bits = token_bits(windows.tokens)
+        for keys in pair_keys(_columns(windows), bits):
+            yield _tally(keys, bits)
+        return
+    for order in range(windows.context_length + 1):
+        parts = [
+            _partition_tally(windows, order, (part, partitions), windows_in_memory)
+            for part in range(partitions)
+        ]
+        yield sum(parts[1:], start=parts[0])
+
+
+def token_bits(tokens: IntArray) -> int:
+    """How many bits the largest of the tokens needs."""
+    return max(1, int(tokens.max(initial=0)).bit_length())
+
+
+def pair_keys(columns: Iterable[IntArray], bits: int) -> Iterator[Keys]:
+    """For k = 0, 1, …: (N,) keys, equal where the target and the k tokens before it are equal.
+
+    columns: (N,) each: the targets, the tokens one before, two before, …; each below 2^bits.
+    The low `bits` of a key are the target, the rest stands for the context.
+    """
+    rest = iter(columns)
+    target = next(rest).astype(np.uint64)
+    context, used = np.zeros_like(target), 0
+    yield target
+    for column in rest:
+        context |= column.astype(np.uint64) << np.uint64(used)
+        context, used = _with_room(context, used + bits, bits)
+        yield context << np.uint64(bits) | target
+
+
+def _with_room(keys: Keys, used: int, bits: int) -> tuple[Keys, int]:
+    """The keys, or their ranks where `bits` more would not fit; and how many bits they use."""
+    if used + bits <= KEY_BITS:
+        return keys, used
+    distinct, ranks = np.unique(keys, return_inverse=True)
+    return ranks.astype(np.uint64), max(1, (len(distinct) - 1).bit_length())
+
+
+def run_starts(keys: Keys) -> NDArray[np.intp]:
+    """(K,) where each run of equal keys starts, in (N,) sorted keys."""
+    is_start = np.ones(len(keys), dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=is_start[1:])
+    return np.flatnonzero(is_start)
+
+
+def chunks(windows: Windows, size: int) -> Iterator[Windows]:
+    """The same windows in the same order, over stretches of `size` tokens of the stream.
+
+    A stretch is read with the C tokens before it. What it holds of an earlier document is C tokens
+    at most, and these are no targets: so each stretch is a stream of its own.
+    """
+    end_of_stream = len(windows.tokens)
+    for first in range(0, end_of_stream, size):
+        start, stop = max(0, first - windows.context_length), min(first + size, end_of_stream)
+        low, high = np.searchsorted(windows.offsets, [start, stop], side="right")
+        inner = windows.offsets[low:high]
+        offsets = np.unique(np.concatenate([[start], inner, [stop]])) - start
+        yield replace(windows, tokens=windows.tokens[start:stop], offsets=offsets)
+
+
+def _columns(windows: Windows, kept: slice | NDArray[np.bool_] = slice(None)) -> Iterator[IntArray]:
+    """(N,) each: the targets of the kept windows, the tokens one before, …, C before."""
+    positions = windows.positions[kept]
+    for lag in range(windows.context_length + 1):
+        yield windows.tokens[positions - lag]
+
+
+def _tally(keys: Keys, bits: int) -> Tally:
+    """The tally of (N,) pair keys, each seen once."""
+    keys = np.sort(keys)
+    starts = run_starts(keys)
+    return _tally_runs(keys[starts], np.diff(starts, append=len(keys)), bits)
+
+
+def _tally_runs(keys: Keys, counts: Counts, bits: int) -> Tally:
+    """The tally of (K,) distinct sorted pair keys, each seen as often as its count says."""
+    contexts = run_starts(keys >> np.uint64(bits))
+    context_counts = np.add.reduceat(counts, contexts) if len(counts) else counts
+    return Tally(contexts=Spectrum.of(context_counts), pairs=Spectrum.of(counts))
+
+
+def _partition_tally(
+    windows: Windows, order: int, partition: tuple[int, int], chunk_size: int
+) -> Tally:
+    """The tally of the pairs of one order whose context falls in `partition`, (number, P)."""
+    found = [_distinct(chunk, order, partition) for chunk in chunks(windows, chunk_size)]
+    columns = np.concatenate([columns for columns, _ in found], axis=1)
+    counts = np.concatenate([counts for _, counts in found])
+    bits = token_bits(columns)
+    *_, keys = pair_keys(columns, bits)
+    by_key = np.argsort(keys)
+    keys = keys[by_key]
+    starts = run_starts(keys)
+    summed = np.add.reduceat(counts[by_key], starts) if len(starts) else counts
+    return _tally_runs(keys[starts], summed, bits)
+
+
+def _distinct(windows: Windows, order: int, partition: tuple[int, int]) -> tuple[IntArray, Counts]:
+    """(order + 1, K) the distinct pairs of a chunk in one partition, target first; (K,) counts."""
+    kept = _context_hash(windows, order) % np.uint64(partition[1]) == partition[0]
+    columns = np.stack(list(islice(_columns(windows, kept), order + 1)))
+    *_, keys = pair_keys(columns, token_bits(columns))
+    by_key = np.argsort(keys)
+    starts = run_starts(keys[by_key])
+    counts = np.diff(starts, append=len(keys)).astype(np.int64)
+    return columns[:, by_key[starts]], counts
+
+
+def _context_hash(windows: Windows, order: int) -> Keys:
+    """(N,) a hash of the last `order` tokens of each context: Knuth's multiplicative hashing."""
+    hashed = np.zeros(len(windows), dtype=np.uint64)
+    for column in islice(_columns(windows), 1, order + 1):
+        hashed = (hashed + column.astype(np.uint64) + np.uint64(1)) * np.uint64(KNUTH)
+        hashed ^= hashed >> np.uint64(32)
+    return hashed
