@@ -1,5 +1,7 @@
 """What counting alone can say about a next token: the floor of a neural model, and its rival."""
 
+from neural_ngram.ngram.discounts import Discounts
 from neural_ngram.ngram.entropy import Entropy, conditional_entropies
+from neural_ngram.ngram.kneser_ney import KneserNey
 
-__all__ = ["Entropy", "conditional_entropies"]
+__all__ = ["Discounts", "Entropy", "KneserNey", "conditional_entropies"]

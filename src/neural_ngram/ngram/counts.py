@@ -23,6 +23,7 @@ __all__ = ["Tally", "chunks", "pair_keys", "run_starts", "tallies", "token_bits"
 
 Keys = NDArray[np.uint64]
 Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
 KEY_BITS = 64
 KNUTH = 0x9E3779B97F4A7C15
 
@@ -171,10 +172,9 @@ def _partition_tally(
     bits = token_bits(columns)
     *_, keys = pair_keys(columns, bits)
     by_key = np.argsort(keys)
-    keys = keys[by_key]
-    starts = run_starts(keys)
+    starts = run_starts(keys[by_key])
     summed = np.add.reduceat(counts[by_key], starts) if len(starts) else counts
-    return _tally_runs(keys[starts], summed, bits)
+    return _tally_runs(keys[by_key[starts]], summed, bits)
 
 
 def _distinct(windows: Windows, order: int, partition: tuple[int, int]) -> tuple[IntArray, Counts]:

@@ -11,10 +11,9 @@ corrections of that bias and how many contexts were seen only once.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neural_ngram.errors import ConfigurationError, WindowError
-from neural_ngram.ngram.counts import Tally, tallies
+from neural_ngram.ngram.counts import Counts, Floats, Tally, tallies
 from neural_ngram.windows import Windows
 
 __all__ = ["Entropy", "conditional_entropies"]
@@ -98,16 +97,14 @@ def _entropy(order: int, tally: Tally) -> Entropy:
     )
 
 
-def _difference(
-    tally: Tally, of_contexts: NDArray[np.float64], of_pairs: NDArray[np.float64]
-) -> float:
+def _difference(tally: Tally, of_contexts: Floats, of_pairs: Floats) -> float:
     """(Σ over contexts of n f(n) − Σ over pairs of n f(n)) / N, with f(n) given for each size."""
     contexts, pairs = tally.contexts, tally.pairs
     joint = np.sum(pairs.numbers * pairs.sizes * of_pairs)
     return float(np.sum(contexts.numbers * contexts.sizes * of_contexts) - joint) / pairs.total
 
 
-def _digamma_like(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+def _digamma_like(sizes: Counts) -> Floats:
     """Grassberger's G(n) = −γ − ln 2 + 2 (1 + 1/3 + … + 1/(2m − 1)) with m = n // 2.
 
     Above the table, the asymptotic series ln 2m + 1/24m² − 7/960m⁴, right to the last bit there.
