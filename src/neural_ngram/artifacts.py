@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import safetensors.numpy
 from numpy.typing import NDArray
 
 from neural_ngram.errors import ArtifactError
@@ -23,13 +24,18 @@ __all__ = [
     "read_array",
     "read_json",
     "read_table",
+    "read_tensors",
     "sha256_of_file",
     "write_array",
     "write_csv",
     "write_json",
     "write_table",
+    "write_tensors",
     "write_text",
 ]
+
+
+_DESCRIPTION = "neural_ngram"
 
 
 @contextmanager
@@ -116,3 +122,20 @@ def read_array(path: Path) -> NDArray[Any]:
     """Read an npy file, memory-mapped and read-only."""
     with _reading(path):
         return np.lib.format.open_memmap(path, mode="r")
+
+
+def write_tensors(
+    path: Path, tensors: Mapping[str, NDArray[Any]], description: Mapping[str, Any]
+) -> None:
+    """Write a safetensors file; the description is its one metadata entry, as sorted JSON."""
+    metadata = {_DESCRIPTION: json.dumps(description, sort_keys=True, allow_nan=False)}
+    with atomic(path) as temporary:
+        temporary.write_bytes(safetensors.numpy.save(dict(tensors), metadata))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The arrays of a safetensors file and their description."""
+    with _reading(path), safetensors.safe_open(path, framework="numpy") as handle:
+        names = handle.keys()
+        tensors = {name: handle.get_tensor(name) for name in names}
+        return tensors, json.loads(handle.metadata()[_DESCRIPTION])

@@ -17,6 +17,7 @@ order of `parameter_shapes`. Biases start at zero and draw nothing.
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from neural_ngram.artifacts import read_tensors, write_tensors
 from neural_ngram.errors import ModelError
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings
 
-__all__ = ["Architecture", "Model", "initialise", "logits", "parameter_shapes", "restore"]
+__all__ = [
+    "Architecture",
+    "Model",
+    "initialise",
+    "load",
+    "logits",
+    "parameter_shapes",
+    "restore",
+    "save",
+]
 
 MOST_PARAMETERS = 2**33
 
@@ -159,3 +170,22 @@ def logits(model: Model, context_BC: Tensor) -> Tensor:
     logits_BV = h_BH @ model.parameters["output"]
     bias = model.parameters.get("output_bias")
     return logits_BV if bias is None else logits_BV + bias
+
+
+def save(model: Model, path: Path, origin: Mapping[str, Any]) -> None:
+    """Write weights, architecture, and the hashes of what the model was made from."""
+    arrays = {name: weights.detach().numpy() for name, weights in model.parameters.items()}
+    write_tensors(path, arrays, {**origin, "architecture": model.architecture.describe()})
+
+
+def load(path: Path) -> tuple[Model, dict[str, Any]]:
+    """A saved model, and the description it was saved with.
+
+    Raises ArtifactError when the file is missing or damaged, ModelError when its parts do not fit.
+    """
+    arrays, description = read_tensors(path)
+    try:
+        architecture = Architecture.from_description(description["architecture"])
+    except KeyError as problem:
+        raise ModelError(f"{path} describes no architecture; train it again") from problem
+    return restore(architecture, arrays), description

@@ -10,16 +10,21 @@ Left padding is C tokens of BOS in front of each document: then every token of t
 is a target.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neural_ngram.errors import WindowError
+from neural_ngram.artifacts import read_array, read_json, write_array, write_json
+from neural_ngram.errors import ArtifactError, WindowError
+from neural_ngram.settings import WindowSettings
+from neural_ngram.tokenizer import Tokenizer
 
-__all__ = ["Windows", "build_stream", "token_type"]
+__all__ = ["Windows", "build_stream", "encode", "load", "save", "token_type"]
 
 IntArray = NDArray[np.integer]
 
@@ -102,3 +107,72 @@ def build_stream(
             "lower windows.context_length or set windows.padding=left"
         )
     return tokens.astype(dtype), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def encode(
+    texts: list[str], tokenizer: Tokenizer, settings: WindowSettings
+) -> tuple[Windows, dict[str, int]]:
+    """The windows of some documents, and counts of what became of them.
+
+    A document is BOS, content, EOS, as far as the tokenizer has markers. The count `scored_bytes`
+    is the UTF-8 text that the targets stand for: all of it under left padding, else without the
+    first tokens of each document (an unknown word among these counts as the bytes of "<unk>").
+    """
+    C, padded = settings.context_length, settings.padding == "left"
+    bos = [] if tokenizer.bos is None or padded else [tokenizer.bos]
+    eos = [] if tokenizer.eos is None else [tokenizer.eos]
+    documents: list[IntArray] = []
+    scored_bytes = without_window = 0
+    for text, ids in zip(texts, tokenizer.encode(texts), strict=True):
+        documents.append(np.concatenate([bos, ids, eos]).astype(np.int64))
+        if not padded and len(documents[-1]) <= C:
+            without_window += 1
+            continue
+        unscored = [] if padded else ids[: C - len(bos)].tolist()
+        scored_bytes += len(text.encode()) - len(tokenizer.decode_bytes(unscored))
+    tokens, offsets = build_stream(
+        documents,
+        context_length=C,
+        vocabulary_size=tokenizer.vocabulary_size,
+        pad=tokenizer.bos if padded else None,
+    )
+    windows = Windows(tokens=tokens, offsets=offsets, context_length=C, bos=tokenizer.bos)
+    counts = {
+        "documents": len(documents),
+        "documents_without_window": without_window,
+        "windows": len(windows),
+        "scored_bytes": scored_bytes,
+    }
+    return windows, counts
+
+
+def save(windows: Windows, folder: Path, description: Mapping[str, Any]) -> None:
+    """Write `tokens.npy`, `offsets.npy` and `windows.json` with the description."""
+    write_array(folder / "tokens.npy", windows.tokens)
+    write_array(folder / "offsets.npy", windows.offsets)
+    own = {"context_length": windows.context_length, "bos": windows.bos}
+    write_json(folder / "windows.json", {**description, **own})
+
+
+def load(folder: Path) -> tuple[Windows, dict[str, Any]]:
+    """Windows over the memory-mapped stream, and the description they were saved with.
+
+    Raises ArtifactError when a file is missing, damaged or does not fit the others.
+    """
+    description = read_json(folder / "windows.json")
+    tokens, offsets = read_array(folder / "tokens.npy"), read_array(folder / "offsets.npy")
+    if len(offsets) < 2 or offsets[-1] != len(tokens) or (np.diff(offsets) < 0).any():
+        raise ArtifactError(
+            f"{folder}: offsets.npy does not fit the {len(tokens)} tokens of tokens.npy; "
+            "delete the folder and run `dvc repro`"
+        )
+    try:
+        windows = Windows(
+            tokens=tokens,
+            offsets=offsets,
+            context_length=description["context_length"],
+            bos=description["bos"],
+        )
+    except KeyError as problem:
+        raise ArtifactError(f"{folder}/windows.json has no {problem}; run `dvc repro`") from problem
+    return windows, description
