@@ -1,0 +1,112 @@
+"""conf/ to params.yaml to typed settings."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+
+from neural_ngram.configuration import composed, digest, typed
+from neural_ngram.errors import ConfigurationError
+from neural_ngram.settings import Settings, flatten
+
+ROOT = Path(__file__).parents[1]
+
+
+def settings_of(*overrides: str) -> Settings:
+    return typed(OmegaConf.create(composed(ROOT, list(overrides))), ROOT)
+
+
+def test_the_committed_params_are_the_composition_of_conf():
+    assert (ROOT / "params.yaml").read_text() == composed(ROOT, [])
+
+
+def test_a_group_and_a_value_can_be_overridden():
+    settings = settings_of("model=bengio", "optimizer.learning_rate=0.3")
+    assert settings.model.hidden == "tanh"
+    assert settings.optimizer.learning_rate == 0.3
+
+
+def test_an_override_wins_over_an_experiment():
+    settings = settings_of("experiment=ch23", "model.hidden_width=9")
+    assert (settings.windows.context_length, settings.model.hidden_width) == (2, 9)
+
+
+def presets(group: str) -> list[str]:
+    return sorted(path.stem for path in (ROOT / "conf" / group).glob("*.yaml"))
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        f"{folder.name}={name}"
+        for folder in sorted((ROOT / "conf").iterdir())
+        if folder.is_dir()
+        for name in presets(folder.name)
+    ],
+)
+def test_every_preset_composes_to_valid_settings(choice: str):
+    padding = ["windows=complete"] if "none" in choice else []
+    assert isinstance(settings_of(choice, *padding), Settings)
+
+
+def test_a_local_copy_replaces_the_address_of_a_preset():
+    assert settings_of("corpus=names").corpus.dependency == "conf/corpus/names.yaml"
+    assert settings_of("corpus=names", "corpus.path=my.txt").corpus.dependency == "my.txt"
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("optimizer.learning_rate=abc", "optimizer.learning_rate"),
+        ("optimizer.learningrate=1", "optimizer.learningrate"),
+        ("model=nothing", "model/nothing"),
+    ],
+)
+def test_a_wrong_type_key_or_preset_fails_at_composition(override: str, told: str):
+    with pytest.raises(HydraException, match=told):
+        composed(ROOT, [override])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("windows.context_length", 0, "windows.context_length is 0, but must be at least 1"),
+        ("model.hidden_width", -3, "model.hidden_width is -3"),
+        ("optimizer.learning_rate", "abc", "optimizer.learning_rate"),
+        ("optimizer.learning_rate", float("nan"), "a finite number"),
+        ("training.dtype", "float16", "one of float32, float64"),
+        ("training.colour", "red", "training.colour"),
+    ],
+)
+def test_a_bad_value_in_params_is_refused_by_name(key: str, value: object, told: str):
+    params = OmegaConf.create(composed(ROOT, []))
+    OmegaConf.update(params, key, value, force_add=True)
+    with pytest.raises(ConfigurationError, match=told):
+        typed(params, ROOT)
+
+
+def test_params_of_an_edited_conf_are_stale(tmp_path: Path):
+    for name in ("conf", "src/neural_ngram"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).symlink_to(ROOT / name)
+    assert digest(tmp_path) == digest(ROOT)
+    (tmp_path / "conf").unlink()
+    (tmp_path / "conf").mkdir()
+    with pytest.raises(ConfigurationError, match="neural-ngram compose"):
+        typed(OmegaConf.create(composed(ROOT, [])), tmp_path)
+
+
+def test_every_setting_stands_in_params_and_nothing_else():
+    def leaves(tree: dict, prefix: str = "") -> set[str]:
+        return {
+            name
+            for key, value in tree.items()
+            for name in (
+                leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else [prefix + key]
+            )
+        }
+
+    params = yaml.safe_load((ROOT / "params.yaml").read_text())
+    assert leaves(params) == {name for name, _, _ in flatten(Settings())}
