@@ -1,0 +1,131 @@
+"""The only place that knows MLflow: one run a model, found again by the hash of its weights.
+
+The store is `MLFLOW_TRACKING_URI` when that is set; else SQLite, `mlflow.db`, under the root of the
+DVC project, with `mlartifacts/` beside it. Queued and temporary experiments share that store.
+"""
+
+import logging
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from filelock import FileLock
+
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
+from mlflow import MlflowClient
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+
+__all__ = ["Run", "find_run", "start_run"]
+
+EXPERIMENT = "neural-ngram"
+MODEL_TAG = "model_sha256"
+_BATCH = 1000
+_PARAMETERS_A_CALL = 100
+
+
+@dataclass
+class Run:
+    """An MLflow run; metrics are gathered and written in batches."""
+
+    client: MlflowClient
+    run_id: str
+    pending: list[Metric] = field(default_factory=list)
+
+    def metric(self, name: str, value: float, step: int = 0) -> None:
+        """Add one value of one metric."""
+        self.pending.append(Metric(name, value, int(time.time() * 1000), step))
+        if len(self.pending) >= _BATCH:
+            self.flush()
+
+    def metrics(self, values: Mapping[str, float], step: int = 0) -> None:
+        """Add several metrics of one step."""
+        for name, value in values.items():
+            self.metric(name, value, step)
+
+    def commit(self) -> None:
+        """Tag the run with the git commit that is checked out, when there is one."""
+        answer = subprocess.run(
+            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+        )
+        if answer.returncode == 0:
+            self.tags({"mlflow.source.git.commit": answer.stdout.strip()})
+
+    def parameters(self, values: Mapping[str, object]) -> None:
+        """Log parameters; they cannot be changed later."""
+        items = [Param(name, str(value)) for name, value in values.items()]
+        for start in range(0, len(items), _PARAMETERS_A_CALL):
+            self.client.log_batch(self.run_id, params=items[start : start + _PARAMETERS_A_CALL])
+
+    def tags(self, values: Mapping[str, object]) -> None:
+        """Set tags, replacing older values."""
+        tags = [RunTag(name, str(value)) for name, value in values.items()]
+        self.client.log_batch(self.run_id, tags=tags)
+
+    def dataset(self, name: str, sha256: str, source: Path) -> None:
+        """Name a partition that went in, by the digest of its file."""
+        digest = sha256[:32]
+        dataset = Dataset(name, digest, "local", str(source), schema="{}", profile="{}")
+        context = InputTag("mlflow.data.context", name)
+        self.client.log_inputs(self.run_id, [DatasetInput(dataset, [context])])
+
+    def artifact(self, path: Path, folder: str) -> None:
+        """Copy a file or a folder's contents into the run's artifacts."""
+        log = self.client.log_artifacts if path.is_dir() else self.client.log_artifact
+        log(self.run_id, str(path), folder)
+
+    def flush(self) -> None:
+        """Write the metrics gathered so far."""
+        if self.pending:
+            self.client.log_batch(self.run_id, metrics=self.pending)
+            self.pending.clear()
+
+
+@contextmanager
+def start_run(name: str, parameters: Mapping[str, object]) -> Iterator[Run]:
+    """A new run, FINISHED when the block ends and FAILED when it raises."""
+    client, experiment = _connect()
+    run = Run(client, client.create_run(experiment, run_name=name).info.run_id)
+    run.parameters(parameters)
+    run.commit()
+    status = "FAILED"
+    try:
+        yield run
+        status = "FINISHED"
+    finally:
+        run.flush()
+        client.set_terminated(run.run_id, status)
+
+
+@contextmanager
+def find_run(model_sha256: str, name: str, parameters: Mapping[str, object]) -> Iterator[Run]:
+    """The newest run of the model with this hash; a new one when the store has none."""
+    client, experiment = _connect()
+    found = client.search_runs([experiment], f"tags.{MODEL_TAG} = '{model_sha256}'", max_results=1)
+    if found:
+        run = Run(client, found[0].info.run_id)
+        yield run
+        run.flush()
+    else:
+        with start_run(name, parameters) as run:
+            run.tags({MODEL_TAG: model_sha256})
+            yield run
+
+
+def _connect() -> tuple[MlflowClient, str]:
+    """A client and the ID of the experiment; the first use of a fresh database is locked."""
+    logging.getLogger("mlflow").setLevel(logging.WARNING)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    root = Path(os.environ.get("DVC_ROOT", ".")).resolve()
+    remote = os.environ.get("MLFLOW_TRACKING_URI")
+    with FileLock(root / ".mlflow.lock"):
+        client = MlflowClient(remote or f"sqlite:///{root / 'mlflow.db'}")
+        experiment = client.get_experiment_by_name(EXPERIMENT)
+        if experiment is not None:
+            return client, str(experiment.experiment_id)
+        location = None if remote else (root / "mlartifacts").as_uri()
+        return client, str(client.create_experiment(EXPERIMENT, artifact_location=location))

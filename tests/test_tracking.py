@@ -1,0 +1,80 @@
+"""One run a model, found again by its weights; a store that several processes may open at once."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from neural_ngram.tracking import MODEL_TAG, find_run, start_run
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One store for all tests here, since making a database takes seconds."""
+    folder = tmp_path_factory.mktemp("store")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("DVC_ROOT", str(folder))
+        environment.delenv("MLFLOW_TRACKING_URI", raising=False)
+        yield folder
+
+
+def test_a_run_is_found_by_the_hash_of_its_model(store: Path):
+    with start_run("a model", {"model.hidden": "tanh"}) as trained:
+        trained.tags({MODEL_TAG: "abc"})
+    with find_run("abc", "unused", {}) as found:
+        found.metric("validation.loss_nats", 1.5, step=7)
+    assert found.run_id == trained.run_id
+    run = found.client.get_run(found.run_id)
+    assert run.info.status == "FINISHED"
+    assert run.info.run_name == "a model"
+    assert run.data.metrics == {"validation.loss_nats": 1.5}
+    assert run.data.params == {"model.hidden": "tanh"}
+    assert (store / "mlflow.db").exists()
+
+
+def test_a_run_is_made_when_the_store_knows_no_such_model(store: Path):
+    with find_run("unseen", "restored", {"training.seed": 1}) as run:
+        pass
+    data = run.client.get_run(run.run_id).data
+    assert (data.tags[MODEL_TAG], data.params) == ("unseen", {"training.seed": "1"})
+
+
+def test_a_run_that_raises_is_marked_failed_and_keeps_its_metrics(store: Path):
+    with suppress(KeyboardInterrupt), start_run("broken", {}) as run:
+        run.metric("batch.loss_nats", 2.0, step=1)
+        raise KeyboardInterrupt
+    stored = run.client.get_run(run.run_id)
+    assert (stored.info.status, stored.data.metrics) == ("FAILED", {"batch.loss_nats": 2.0})
+
+
+def test_every_step_of_a_long_curve_is_kept_in_order(store: Path):
+    with start_run("long", {}) as run:
+        for step in range(2500):
+            run.metric("batch.loss_nats", step / 2, step)
+    history = run.client.get_metric_history(run.run_id, "batch.loss_nats")
+    assert [(m.step, m.value) for m in history] == [(s, s / 2) for s in range(2500)]
+
+
+def test_artifacts_and_datasets_are_logged(store: Path, tmp_path: Path):
+    file = tmp_path / "samples.json"
+    file.write_text("{}")
+    with start_run("artifacts", {}) as run:
+        run.artifact(file, "generation")
+        run.dataset("train", "f" * 64, file)
+    assert [a.path for a in run.client.list_artifacts(run.run_id, "generation")] == [
+        "generation/samples.json"
+    ]
+    (dataset,) = run.client.get_run(run.run_id).inputs.dataset_inputs
+    assert (dataset.dataset.name, dataset.dataset.digest) == ("train", "f" * 32)
+
+
+def test_processes_that_open_a_fresh_store_at_once_all_succeed(tmp_path: Path):
+    code = "from neural_ngram.tracking import start_run\nwith start_run('r', {}): pass"
+    environment = {**os.environ, "DVC_ROOT": str(tmp_path)}
+    environment.pop("MLFLOW_TRACKING_URI", None)
+    children = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(3)]
+    assert [child.wait(timeout=120) for child in children] == [0, 0, 0]
