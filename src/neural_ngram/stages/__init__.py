@@ -1,0 +1,78 @@
+"""One short script a DVC stage: read the settings, load, call the library, save, log.
+
+Here are the paths that stages hand on to each other, and the frame that they share.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import hydra
+from omegaconf import DictConfig
+
+from neural_ngram.configuration import typed
+from neural_ngram.errors import NeuralNgramError
+from neural_ngram.settings import Settings, flatten
+
+__all__ = ["parameters", "run", "run_name", "say"]
+
+RAW = Path("data/raw")
+SPLITS = Path("data/splits")
+SPLIT_REPORT = Path("artifacts/split/report.json")
+TOKENIZER = Path("artifacts/tokenizer")
+WINDOWS = Path("data/windows")
+MODEL = Path("artifacts/model/model.safetensors")
+TRAINING = Path("artifacts/training")
+EVALUATION = Path("artifacts/evaluation")
+ORACLE = Path("artifacts/oracle")
+GENERATION = Path("artifacts/generation")
+
+_QUIET_HYDRA = (
+    "hydra.run.dir=.",
+    "hydra.output_subdir=null",
+    "hydra.job.chdir=false",
+    "hydra/hydra_logging=disabled",
+    "hydra/job_logging=disabled",
+)
+
+
+def run(stage: Callable[[Settings], None]) -> None:
+    """Run a stage on params.yaml and the command line's overrides.
+
+    An error that the user can mend is printed in one line, with exit code 1.
+    """
+    root = Path.cwd()
+    name = stage.__module__ if stage.__module__ != "__main__" else Path(sys.argv[0]).stem
+    label = name.rsplit(".", maxsplit=1)[-1].replace("_", "-")
+
+    def guarded(configuration: DictConfig) -> None:
+        try:
+            stage(typed(configuration, root))
+        except NeuralNgramError as problem:
+            print(f"{label}: error: {problem}", file=sys.stderr)
+            sys.exit(1)
+
+    if not (root / "params.yaml").exists():
+        sys.exit(f"{label}: error: there is no params.yaml in {root}; run from the project's root")
+    sys.argv[1:1] = _QUIET_HYDRA
+    hydra.main(version_base="1.3", config_path=str(root), config_name="params")(guarded)()
+
+
+def say(text: str) -> None:
+    """One plain line of what a stage read, made or found."""
+    print(f"  {text}", flush=True)
+
+
+def run_name(settings: Settings) -> str:
+    """A readable name of what is trained: corpus, hidden layer, and the sizes that matter."""
+    model = settings.model
+    sizes = f"C{settings.windows.context_length} D{model.embedding_width}"
+    hidden = "linear" if model.hidden == "none" else model.hidden
+    width = "" if model.hidden == "none" else f" H{model.hidden_width}"
+    return f"{settings.corpus.name} {hidden} {sizes}{width}"
+
+
+def parameters(settings: Settings) -> dict[str, object]:
+    """Every setting that shapes a model, by dotted name."""
+    later = ("evaluation.", "generation.", "configuration_sha256")
+    return {name: value for name, value, _ in flatten(settings) if not name.startswith(later)}

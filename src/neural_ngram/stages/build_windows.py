@@ -1,0 +1,28 @@
+"""build-windows: train and validation documents to token streams."""
+
+from neural_ngram import tokenizer as tokenizers
+from neural_ngram import windows as token_windows
+from neural_ngram.artifacts import read_table, sha256_of_file
+from neural_ngram.settings import Settings
+from neural_ngram.stages import SPLITS, TOKENIZER, WINDOWS, run, say
+
+
+def main(settings: Settings) -> None:
+    """The same for each partition that a model may see."""
+    tokenizer = tokenizers.load(TOKENIZER)
+    for name in ("train", "validation"):
+        documents = SPLITS / f"{name}.parquet"
+        texts = read_table(documents)["text"].tolist()
+        windows, counts = token_windows.encode(texts, tokenizer, settings.windows)
+        origin = {
+            "padding": settings.windows.padding,
+            "vocabulary_size": tokenizer.vocabulary_size,
+            "tokenizer_sha256": sha256_of_file(TOKENIZER / "tokenizer.json"),
+            "documents_sha256": sha256_of_file(documents),
+        }
+        token_windows.save(windows, WINDOWS / name, origin | counts)
+        say(f"{name}: " + ", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in counts.items()))
+
+
+if __name__ == "__main__":
+    run(main)

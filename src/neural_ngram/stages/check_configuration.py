@@ -1,0 +1,13 @@
+"""check-configuration: refuse to go on when conf/ was edited but params.yaml was not composed."""
+
+from neural_ngram.settings import Settings
+from neural_ngram.stages import run, say
+
+
+def main(settings: Settings) -> None:
+    """Reading the settings is the check."""
+    say(f"params.yaml fits conf/ ({settings.configuration_sha256[:12]})")
+
+
+if __name__ == "__main__":
+    run(main)

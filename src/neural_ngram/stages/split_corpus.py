@@ -1,0 +1,53 @@
+"""split-corpus: the corpus to train, validation and test documents, and a manifest of them all."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from neural_ngram.artifacts import read_json, write_csv, write_json, write_table
+from neural_ngram.corpus import fetch, read_corpus
+from neural_ngram.errors import ConfigurationError
+from neural_ngram.partition import Split, parted, split_documents, text_sha256
+from neural_ngram.settings import CorpusSettings, Settings
+from neural_ngram.stages import RAW, SPLIT_REPORT, SPLITS, run, say
+
+
+def main(settings: Settings) -> None:
+    """Read, split, save."""
+    corpus = read_corpus(_source(settings.corpus), unit=settings.corpus.unit)
+    lists = settings.corpus.split.lists
+    split = split_documents(
+        corpus.documents, settings.corpus.split, read_json(Path(lists)) if lists else None
+    )
+    for name, documents in split.items():
+        write_table(SPLITS / f"{name}.parquet", pd.DataFrame(documents).drop(columns="source"))
+    write_csv(SPLITS / "manifest.csv", _manifest(split))
+    counts = {name: len(documents) for name, documents in split.items()}
+    write_json(
+        SPLIT_REPORT, {"corpus": corpus.counts, "documents": counts, "overlap": parted(split)}
+    )
+    say(", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in corpus.counts.items()))
+    say("documents: " + ", ".join(f"{name} {n:,}" for name, n in counts.items()))
+
+
+def _source(settings: CorpusSettings) -> Path:
+    if settings.path is not None:
+        return Path(settings.path)
+    if settings.url is None:
+        raise ConfigurationError(
+            f"the corpus {settings.name!r} has no corpus.url; set corpus.path to a local copy"
+        )
+    return fetch(settings.url, settings.sha256, RAW / settings.name)
+
+
+def _manifest(split: Split) -> pd.DataFrame:
+    rows = [
+        (document.id, document.provenance_group, name, text_sha256(document))
+        for name, documents in split.items()
+        for document in documents
+    ]
+    return pd.DataFrame(rows, columns=["id", "provenance_group", "partition", "sha256"])
+
+
+if __name__ == "__main__":
+    run(main)

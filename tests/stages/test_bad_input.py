@@ -1,0 +1,126 @@
+"""What a user can get wrong ends in one clear line, a non-zero exit and no half-written output."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+
+def assert_refused(done, stage: str, *told: str) -> None:
+    assert done.returncode == 1, done.stdout + done.stderr
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith(f"{stage}: error: ")
+    for words in told:
+        assert words in line
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "there is no corpus at"),
+        (b"", "holds no text"),
+        (b"only one document\n", "partition is empty"),
+        (b"aaaa\n" * 50, "partition is empty"),
+        (b"first\nsecond\nthi\xffrd\n", "line 3, byte offset 16"),
+    ],
+)
+def test_a_corpus_that_cannot_be_split_is_refused(project, content: bytes | None, told: str):
+    if content is not None:
+        (project.folder / "corpus.txt").write_bytes(content)
+    done = project.stage("split_corpus", "corpus.path=corpus.txt")
+    assert_refused(done, "split-corpus", told, "corpus" if content is None else "")
+    assert not (project.folder / "data/splits").exists()
+
+
+def test_a_missing_corpus_is_told_by_dvc(project):
+    done = project.run("dvc", "exp", "run", "-S", "corpus.path=nowhere.txt")
+    assert done.returncode != 0
+    assert "nowhere.txt" in done.stderr
+
+
+def test_a_preset_without_an_address_asks_for_a_path(project):
+    done = project.stage("split_corpus", "corpus.path=null")
+    assert_refused(done, "split-corpus", "set corpus.path")
+
+
+def test_a_single_repeated_character_is_nothing_to_learn(project):
+    lines = "".join("a" * n + "\n" for n in range(1, 60))
+    (project.folder / "corpus.txt").write_text(lines)
+    assert project.stage("split_corpus", "corpus.path=corpus.txt").returncode == 0
+    done = project.stage("learn_bpe")
+    assert_refused(done, "learn-bpe", "fewer than two distinct characters")
+    assert not (project.folder / "artifacts/tokenizer").exists()
+
+
+def test_documents_shorter_than_the_context_are_refused(pipeline, tmp_path: Path):
+    project = copy_of(pipeline, tmp_path)
+    shutil.rmtree(project.folder / "data/windows")
+    long = ("windows.context_length=5000", "windows.padding=none")
+    assert_refused(project.stage("build_windows", *long), "build-windows", "context of 5000 tokens")
+    assert not (project.folder / "data/windows").exists()
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("windows.context_length=0", "windows.context_length is 0, but must be at least 1"),
+        ("model.hidden_width=-4", "model.hidden_width is -4, but must be at least 1"),
+        ("optimizer.learning_rate=abc", "optimizer.learning_rate"),
+    ],
+)
+def test_a_bad_setting_is_refused_by_name(project, override: str, told: str):
+    assert_refused(project.stage("check_configuration", override), "check-configuration", told)
+
+
+def test_a_misspelt_key_is_refused_by_name(project):
+    done = project.stage("check_configuration", "optimizer.learnin_rate=1")
+    assert done.returncode != 0
+    assert "optimizer.learnin_rate" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("override", ["optimizer.learning_rate=abc", "model.widht=3"])
+def test_dvc_refuses_a_bad_override_before_any_stage(project, override: str):
+    done = project.run("dvc", "exp", "run", "-S", override)
+    assert done.returncode != 0
+    assert override.partition("=")[0] in done.stderr
+    assert "Running stage" not in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_a_loss_that_is_not_finite_stops_training_and_names_the_step(pipeline, tmp_path: Path):
+    project = copy_of(pipeline, tmp_path)
+    shutil.rmtree(project.folder / "artifacts/model")
+    done = project.stage("train", "optimizer.name=sgd", "optimizer.learning_rate=1e30")
+    assert_refused(done, "train", "step", "lower optimizer.learning_rate")
+    assert not (project.folder / "artifacts/model").exists()
+
+
+def test_a_model_of_another_tokenizer_is_refused(pipeline, tmp_path: Path):
+    project = copy_of(pipeline, tmp_path)
+    assert project.stage("learn_bpe", "tokenizer.vocabulary_size=290").returncode == 0
+    assert_refused(project.stage("generate"), "generate", "another tokenizer")
+
+
+@pytest.mark.parametrize(
+    ("stage", "damaged"),
+    [
+        ("learn_bpe", "data/splits/train.parquet"),
+        ("build_windows", "artifacts/tokenizer/tokenizer.json"),
+        ("train", "data/windows/train/tokens.npy"),
+        ("evaluate", "artifacts/model/model.safetensors"),
+    ],
+)
+def test_a_damaged_input_is_named(pipeline, tmp_path: Path, stage: str, damaged: str):
+    project = copy_of(pipeline, tmp_path)
+    file = project.folder / damaged
+    content = file.read_bytes()
+    file.unlink()
+    file.write_bytes(content[: len(content) // 2])
+    assert_refused(project.stage(stage), stage.replace("_", "-"), damaged)
+
+
+def copy_of(pipeline, folder: Path):
+    shutil.copytree(pipeline.folder, folder / "copy", symlinks=True)
+    return type(pipeline)(folder / "copy")
