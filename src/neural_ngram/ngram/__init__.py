@@ -3,5 +3,13 @@
 from neural_ngram.ngram.discounts import Discounts
 from neural_ngram.ngram.entropy import Entropy, conditional_entropies
 from neural_ngram.ngram.kneser_ney import KneserNey
+from neural_ngram.ngram.storage import load_kneser_ney, save_kneser_ney
 
-__all__ = ["Discounts", "Entropy", "KneserNey", "conditional_entropies"]
+__all__ = [
+    "Discounts",
+    "Entropy",
+    "KneserNey",
+    "conditional_entropies",
+    "load_kneser_ney",
+    "save_kneser_ney",
+]
