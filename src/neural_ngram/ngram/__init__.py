@@ -1,5 +1,6 @@
 """What counting alone can say about a next token: the floor of a neural model, and its rival."""
 
+from neural_ngram.ngram.arpa import export_arpa
 from neural_ngram.ngram.discounts import Discounts
 from neural_ngram.ngram.entropy import Entropy, conditional_entropies
 from neural_ngram.ngram.kneser_ney import KneserNey
@@ -10,6 +11,7 @@ __all__ = [
     "Entropy",
     "KneserNey",
     "conditional_entropies",
+    "export_arpa",
     "load_kneser_ney",
     "save_kneser_ney",
 ]
