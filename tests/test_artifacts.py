@@ -81,6 +81,13 @@ def test_the_new_file_appears_only_when_it_is_whole(path):
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_a_reader_in_the_middle_of_the_old_file_goes_on_reading_it(old):
+    with old.open() as reader:
+        write_text(old, "new")
+        assert reader.read() == "old"
+    assert old.read_text() == "new"
+
+
 @pytest.mark.parametrize(
     "write",
     [
