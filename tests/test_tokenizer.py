@@ -1,6 +1,7 @@
 import csv
 import itertools
 import json
+import math
 import re
 import unicodedata
 from collections import Counter
@@ -182,6 +183,21 @@ def test_real_text_is_merged_canonically(real_data):
     tokenizer = learn(texts, bpe(size=258 + 120))
     expected, _ = canonical_bpe([p for text in texts for p in gpt2_pieces(text)], 120)
     assert learned_pairs(tokenizer, texts) == expected
+
+
+def test_the_conditional_entropy_of_ewt_is_the_published_one(real_data):
+    sentences = read_corpus(real_data("ewt/en_ewt-ud-train.conllu"), unit="sentence").documents
+    texts = [document.text for document in sentences[:10_000]]
+    # The published 1,108 tokens hold the bytes that occur; ours hold all 256.
+    merges = 1_108 - len(set("".join(texts).encode()))
+    tokenizer = learn(texts, bpe(size=256 + merges, markers="none"))
+    pairs = Counter(p for ids in tokenizer.encode(texts) for p in itertools.pairwise(ids.tolist()))
+    total, firsts = pairs.total(), Counter()
+    for (left, _), count in pairs.items():
+        firsts[left] += count
+    nats = sum(n * math.log(firsts[left] / n) for (left, _), n in pairs.items()) / total
+    assert total == pytest.approx(291_000, abs=500)
+    assert nats == pytest.approx(3.901, abs=5e-4)
 
 
 def bilingual(real_data):
