@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -28,12 +28,16 @@ __all__ = [
     "sha256_of_file",
     "write_array",
     "write_csv",
+    "write_figure",
     "write_json",
     "write_table",
     "write_tensors",
     "write_text",
 ]
 
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _DESCRIPTION = "neural_ngram"
 
@@ -110,6 +114,12 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
     """Write a CSV file; floats keep every digit."""
     with atomic(path) as temporary:
         table.to_csv(temporary, index=False, lineterminator="\n")
+
+
+def write_figure(path: Path, figure: "Figure") -> None:
+    """Write a PNG picture, the same bytes for the same picture."""
+    with atomic(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=120, metadata={"Software": None})
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:

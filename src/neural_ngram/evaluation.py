@@ -1,17 +1,71 @@
-"""What a partition's scores say: cross-entropy, perplexity, bits per byte, accuracy."""
+"""What scores say: cross-entropy, perplexity, bits per byte, accuracy, and where a loss comes from.
 
-from neural_ngram.metrics import bits_per_byte, perplexity
+A model's validation loss is its floor, plus what capacity or optimisation left above the floor on
+train, plus the gap between train and validation. Beside it stand the rival (interpolated modified
+Kneser-Ney over the same windows) and mixtures of the two (Bengio et al. 2003, section 3.1).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neural_ngram.metrics import mean_loss
+from neural_ngram.ngram import mixture_loss, tuned_weight
 from neural_ngram.scoring import Scores
 
-__all__ = ["report"]
+__all__ = ["Part", "decomposition", "mixtures", "report"]
+
+Floats = NDArray[np.float64]
 
 
-def report(scores: Scores, *, scored_bytes: int) -> dict[str, float | int]:
-    """The metrics of one partition; `scored_bytes` are the UTF-8 bytes of the scored text."""
+@dataclass(frozen=True)
+class Part:
+    """One row of the decomposition: its name, its size in nats a token, and what it means."""
+
+    part: str
+    nats: float
+    meaning: str
+
+
+def report(scores: Scores, *, scored_bytes: int) -> dict[str, Any]:
+    """The metrics of a neural model on one partition."""
+    measured = mean_loss(scores.log_probabilities, scored_bytes=scored_bytes)
+    return measured | {"accuracy": scores.accuracy}
+
+
+def mixtures(model_N: Floats, rival_N: Floats) -> dict[str, dict[str, float]]:
+    """Losses on validation of the half-and-half mixture and of the one whose weight is tuned there.
+
+    model_N, rival_N: (N,) log probabilities of the same windows, in nats.
+    """
+    tuned = tuned_weight(model_N, rival_N)
     return {
-        "loss_nats": scores.loss_nats,
-        "perplexity": perplexity(scores.loss_nats),
-        "bits_per_byte": bits_per_byte(scores.summed_nats, scored_bytes),
-        "accuracy": scores.accuracy,
-        "tokens": scores.tokens,
+        "half": {"loss_nats": mixture_loss(model_N, rival_N)},
+        "tuned": {"loss_nats": tuned.loss_nats, "model_weight": tuned.weight},
     }
+
+
+def decomposition(
+    *,
+    floor: float,
+    train: float,
+    validation: float,
+    rival: float,
+    mixed: dict[str, dict[str, float]],
+) -> list[Part]:
+    """Where the validation loss comes from, and what stands beside it; all in nats a token."""
+    return [
+        Part("floor", floor, "what the context cannot tell, even to a table of all train windows"),
+        Part("above the floor", train - floor, "what capacity or optimisation left on train"),
+        Part("train to validation", validation - train, "what does not carry over to new text"),
+        Part("model", validation, "the sum of these: the model's loss on validation"),
+        Part("Kneser-Ney", rival, "the rival's loss on validation, counting the same windows"),
+        Part("half and half", mixed["half"]["loss_nats"], "the mean of both probabilities"),
+        Part(
+            "tuned mixture",
+            mixed["tuned"]["loss_nats"],
+            f"the model weighted {mixed['tuned']['model_weight']:.2f}, tuned on validation",
+        ),
+    ]

@@ -1,8 +1,12 @@
 """Pure formulas between nats, perplexity and bits per byte."""
 
 import math
+from typing import Any
 
-__all__ = ["bits_per_byte", "perplexity"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["bits_per_byte", "mean_loss", "perplexity"]
 
 
 def perplexity(loss_nats: float) -> float:
@@ -19,3 +23,18 @@ def bits_per_byte(summed_nats: float, utf8_bytes: int) -> float:
     Comparable between tokenizers, as perplexity is not.
     """
     return summed_nats / (utf8_bytes * math.log(2)) if utf8_bytes else math.nan
+
+
+def mean_loss(log_probabilities: NDArray[np.float64], *, scored_bytes: int) -> dict[str, Any]:
+    """Loss, perplexity, bits per byte and tokens from (N,) log probabilities in nats.
+
+    scored_bytes: the UTF-8 bytes of the text that the targets stand for.
+    """
+    summed = -float(log_probabilities.sum())
+    loss = summed / len(log_probabilities)
+    return {
+        "loss_nats": loss,
+        "perplexity": perplexity(loss),
+        "bits_per_byte": bits_per_byte(summed, scored_bytes),
+        "tokens": len(log_probabilities),
+    }

@@ -21,6 +21,7 @@ __all__ = [
     "ModelSettings",
     "OptimizerSettings",
     "Settings",
+    "SourceSettings",
     "SplitSettings",
     "TokenizerSettings",
     "TrainingSettings",
@@ -73,6 +74,22 @@ class SplitSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SourceSettings:
+    """A Markov source that makes the corpus, so that its entropies are known."""
+
+    documents: int = setting(
+        0, "how many documents it makes; 0: the corpus is read instead", least=0
+    )
+    length: int = setting(10000, "characters a document", least=1)
+    alphabet: str = setting("abcdefgh", "its characters, each once")
+    order: int = setting(2, "how many characters the next one depends on", least=0)
+    concentration: float = setting(
+        0.3, "of the Dirichlet law behind its probabilities: lower is more predictable", above=0
+    )
+    seed: int = setting(1, "seed of its probabilities and of the text", least=0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class CorpusSettings:
     """What text is read, and how it is divided."""
 
@@ -87,6 +104,7 @@ class CorpusSettings:
         "or the whole corpus as one",
         choices=("document", "sentence", "corpus"),
     )
+    source: SourceSettings = field(default_factory=SourceSettings)
     split: SplitSettings = field(default_factory=SplitSettings)
 
 

@@ -48,7 +48,7 @@ def run(stage: Callable[[Settings], None]) -> None:
     def guarded(configuration: DictConfig) -> None:
         try:
             stage(typed(configuration, root))
-        except NeuralNgramError as problem:
+        except (NeuralNgramError, OSError) as problem:
             print(f"{label}: error: {problem}", file=sys.stderr)
             sys.exit(1)
 

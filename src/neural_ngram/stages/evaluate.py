@@ -1,51 +1,96 @@
-"""evaluate: the trained model on train and validation, beside its floor."""
+"""evaluate: the trained model on train and validation, between its floor and its rival."""
 
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
 import torch
 
 from neural_ngram import model as models
 from neural_ngram import windows as token_windows
-from neural_ngram.artifacts import read_json, sha256_of_file, write_json
+from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_figure, write_json
+from neural_ngram.charts import decomposition_chart
 from neural_ngram.errors import ArtifactError
-from neural_ngram.evaluation import report
+from neural_ngram.evaluation import decomposition, mixtures, report
+from neural_ngram.ngram import load_kneser_ney
 from neural_ngram.scoring import score
 from neural_ngram.settings import Settings
-from neural_ngram.stages import EVALUATION, MODEL, ORACLE, WINDOWS, parameters, run, run_name, say
+from neural_ngram.stages import (
+    EVALUATION,
+    MODEL,
+    ORACLE,
+    SPLIT_REPORT,
+    WINDOWS,
+    parameters,
+    run,
+    run_name,
+    say,
+)
 from neural_ngram.tracking import find_run
 
 
 def main(settings: Settings) -> None:
-    """Score every window once, save and log the metrics."""
+    """Score every window once, compare, save and log."""
     torch.set_num_threads(settings.training.threads)
     model, origin = models.load(MODEL)
-    metrics = {}
+    counted = read_json(ORACLE / "metrics.json")
+    metrics: dict[str, Any] = {}
     for name in ("train", "validation"):
-        windows, description = token_windows.load(WINDOWS / name)
-        if description["tokenizer_sha256"] != origin["tokenizer_sha256"]:
+        windows, described = token_windows.load(WINDOWS / name)
+        if described["tokenizer_sha256"] != origin["tokenizer_sha256"]:
             raise ArtifactError(
                 f"{MODEL} was trained with another tokenizer than {WINDOWS / name} was made with; "
                 "run `dvc repro`"
             )
         scores = score(model, windows, batch_size=settings.evaluation.batch_size)
-        metrics[name] = report(scores, scored_bytes=description["scored_bytes"])
+        metrics[name] = report(scores, scored_bytes=described["scored_bytes"])
         say(_line(name, metrics[name]))
+    rival_N = load_kneser_ney(ORACLE / "kneser_ney").log_probabilities(windows)
+    metrics["mixture"] = mixtures(scores.log_probabilities, rival_N)
+    parts = decomposition(
+        floor=counted["oracle"][f"k{windows.context_length}"]["entropy_nats"],
+        train=metrics["train"]["loss_nats"],
+        validation=metrics["validation"]["loss_nats"],
+        rival=counted["kneser_ney"]["validation"]["loss_nats"],
+        mixed=metrics["mixture"],
+    )
+    metrics["gap"] = {
+        "above_floor_nats": parts[1].nats,
+        "train_to_validation_nats": parts[2].nats,
+        "above_rival_nats": parts[3].nats - parts[4].nats,
+    }
+    entropies = read_json(SPLIT_REPORT)["source_entropies_nats"]
+    if entropies:
+        known = entropies[min(windows.context_length, len(entropies) - 1)]
+        metrics["source"] = {"entropy_nats": known}
+        say(f"the source's own entropy with this context is {known:.4f} nats")
+    for part in parts:
+        say(f"{part.nats:8.4f} nats   {part.part}: {part.meaning}")
     write_json(EVALUATION / "metrics.json", metrics)
-    oracle = read_json(ORACLE / "metrics.json")
+    write_csv(EVALUATION / "decomposition.csv", pd.DataFrame(map(asdict, parts)))
+    write_figure(EVALUATION / "decomposition.png", decomposition_chart(parts))
     with find_run(sha256_of_file(MODEL), run_name(settings), parameters(settings)) as tracked:
-        step = settings.training.max_steps
-        for name, values in metrics.items():
-            tracked.metrics({f"{name}.{key}": value for key, value in values.items()}, step)
-        for k, values in oracle.items():
-            tracked.metrics({f"oracle.{k}.{key}": value for key, value in values.items()})
+        tracked.metrics(dict(_flat(metrics)), settings.training.max_steps)
+        tracked.metrics(dict(_flat(counted)))
         tracked.artifact(EVALUATION, "evaluation")
-        tracked.artifact(ORACLE, "oracle")
+        tracked.artifact(ORACLE / "entropies.csv", "oracle")
 
 
-def _line(name: str, metrics: dict[str, float | int]) -> str:
+def _line(name: str, metrics: dict[str, Any]) -> str:
     return (
         f"{name:10} {metrics['tokens']:>9,} tokens   {metrics['loss_nats']:.4f} nats   "
         f"perplexity {metrics['perplexity']:.2f}   {metrics['bits_per_byte']:.4f} bits a byte   "
         f"accuracy {metrics['accuracy']:.1%}"
     )
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
 
 
 if __name__ == "__main__":

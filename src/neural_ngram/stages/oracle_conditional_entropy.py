@@ -1,4 +1,4 @@
-"""oracle-conditional-entropy: what the last k tokens could tell of the next, at best."""
+"""oracle-conditional-entropy: what counting says of the windows: the floor and the rival."""
 
 from dataclasses import asdict
 
@@ -6,22 +6,39 @@ import pandas as pd
 
 from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import write_csv, write_json
-from neural_ngram.ngram import conditional_entropies
+from neural_ngram.metrics import mean_loss
+from neural_ngram.ngram import KneserNey, conditional_entropies, save_kneser_ney
 from neural_ngram.settings import Settings
 from neural_ngram.stages import ORACLE, WINDOWS, run, say
 
 
 def main(settings: Settings) -> None:
-    """Count on the windows of train."""
-    windows, _ = token_windows.load(WINDOWS / "train")
-    entropies = conditional_entropies(windows)
+    """Count on the windows of train; score the count model on both partitions."""
+    train, origin = token_windows.load(WINDOWS / "train")
+    validation, described = token_windows.load(WINDOWS / "validation")
+    entropies = conditional_entropies(train)
+    rival = KneserNey.fit(
+        train,
+        vocabulary_size=origin["vocabulary_size"],
+        order=train.context_length + 1,
+    )
+    losses = {
+        name: mean_loss(rival.log_probabilities(part), scored_bytes=scored_bytes)
+        for name, part, scored_bytes in (
+            ("train", train, origin["scored_bytes"]),
+            ("validation", validation, described["scored_bytes"]),
+        )
+    }
     table = pd.DataFrame(map(asdict, entropies)).rename(columns={"order": "k"})
     write_csv(ORACLE / "entropies.csv", table)
-    write_json(
-        ORACLE / "metrics.json",
-        {f"k{entropy.order}": {"entropy_nats": entropy.entropy_nats} for entropy in entropies},
-    )
+    save_kneser_ney(rival, ORACLE / "kneser_ney")
+    floors = {f"k{entropy.order}": {"entropy_nats": entropy.entropy_nats} for entropy in entropies}
+    write_json(ORACLE / "metrics.json", {"oracle": floors, "kneser_ney": losses})
     say(", ".join(f"H(next | last {e.order}) = {e.entropy_nats:.4f}" for e in entropies) + " nats")
+    say(
+        f"Kneser-Ney of order {rival.order}: train {losses['train']['loss_nats']:.4f}, "
+        f"validation {losses['validation']['loss_nats']:.4f} nats"
+    )
 
 
 if __name__ == "__main__":

@@ -2,19 +2,21 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from neural_ngram.artifacts import read_json, write_csv, write_json, write_table
-from neural_ngram.corpus import fetch, read_corpus
+from neural_ngram.corpus import Corpus, Document, fetch, read_corpus
 from neural_ngram.errors import ConfigurationError
 from neural_ngram.partition import Split, parted, split_documents, text_sha256
-from neural_ngram.settings import CorpusSettings, Settings
+from neural_ngram.settings import CorpusSettings, Settings, SourceSettings
 from neural_ngram.stages import RAW, SPLIT_REPORT, SPLITS, run, say
+from neural_ngram.synthetic import MarkovSource
 
 
 def main(settings: Settings) -> None:
     """Read, split, save."""
-    corpus = read_corpus(_source(settings.corpus), unit=settings.corpus.unit)
+    corpus, entropies = _corpus(settings.corpus)
     lists = settings.corpus.split.lists
     split = split_documents(
         corpus.documents, settings.corpus.split, read_json(Path(lists)) if lists else None
@@ -24,13 +26,37 @@ def main(settings: Settings) -> None:
     write_csv(SPLITS / "manifest.csv", _manifest(split))
     counts = {name: len(documents) for name, documents in split.items()}
     write_json(
-        SPLIT_REPORT, {"corpus": corpus.counts, "documents": counts, "overlap": parted(split)}
+        SPLIT_REPORT,
+        {"corpus": corpus.counts, "documents": counts, "overlap": parted(split)}
+        | {"source_entropies_nats": entropies},
     )
     say(", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in corpus.counts.items()))
     say("documents: " + ", ".join(f"{name} {n:,}" for name, n in counts.items()))
 
 
-def _source(settings: CorpusSettings) -> Path:
+def _corpus(settings: CorpusSettings) -> tuple[Corpus, list[float]]:
+    """The documents, and the exact conditional entropies of the source when there is one."""
+    if not settings.source.documents:
+        return read_corpus(_path(settings), unit=settings.unit), []
+    source, texts = _draw(settings.source)
+    documents = [Document(id=f"{n}", text=text) for n, text in enumerate(texts, start=1)]
+    return Corpus(documents=documents, counts={"documents": len(documents)}), (
+        source.conditional_entropies()
+    )
+
+
+def _draw(settings: SourceSettings) -> tuple[MarkovSource, list[str]]:
+    generator = np.random.default_rng(settings.seed)
+    source = MarkovSource.draw(
+        generator,
+        alphabet=settings.alphabet,
+        order=settings.order,
+        concentration=settings.concentration,
+    )
+    return source, source.documents(generator, count=settings.documents, length=settings.length)
+
+
+def _path(settings: CorpusSettings) -> Path:
     if settings.path is not None:
         return Path(settings.path)
     if settings.url is None:
