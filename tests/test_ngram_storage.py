@@ -104,6 +104,15 @@ def test_a_wrong_description_is_refused(saved, change, complaint):
         load_kneser_ney(saved)
 
 
+@pytest.mark.parametrize("name", ["bos", "discounts", "format", "order", "sha256"])
+def test_an_incomplete_description_is_refused(saved, name):
+    described = json.loads((saved / "kneser_ney.json").read_text())
+    del described[name]
+    (saved / "kneser_ney.json").write_text(json.dumps(described))
+    with pytest.raises(ArtifactError, match=name):
+        load_kneser_ney(saved)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', "\udcff"])
 def test_a_description_that_is_none_is_refused(saved, text):
     (saved / "kneser_ney.json").write_bytes(text.encode("utf-8", "surrogateescape"))

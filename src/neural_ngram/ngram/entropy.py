@@ -56,7 +56,7 @@ def conditional_entropies(
 
     windows_in_memory: a longer stream is counted in partitions of about this many windows, each a
     pass over the (memory-mapped) tokens; the result is the same to the last bit. A window takes
-    about 60 bytes while it is held.
+    100 to 150 bytes while it is held.
 
     Raises WindowError when there is no window, ConfigurationError when nothing may be held.
     """

@@ -96,7 +96,7 @@ def _description(folder: Path) -> dict[str, Any]:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise _damaged(path, f"its format is not {FORMAT!r}")
     for name, least in {"order": 1, "vocabulary_size": 1, "bos": 0}.items():
-        value = found.get(name)
+        value = found.get(name, "missing")
         if name == "bos" and value is None:
             continue
         if type(value) is not int or not least <= value < 2**32:
@@ -123,7 +123,7 @@ def _array(folder: Path, name: str, digests: dict[str, str]) -> NDArray[Any]:
         raise _damaged(folder / name, f"its SHA-256 is not the one in {DESCRIPTION}")
     try:
         array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
-    except ValueError as error:
+    except (EOFError, ValueError) as error:
         raise _damaged(folder / name, f"it is not an array ({error})") from error
     dtype = ARRAYS[name.split("-")[1].removesuffix(".npy")]
     if array.ndim != 1 or array.dtype != dtype:
