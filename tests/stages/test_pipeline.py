@@ -40,6 +40,7 @@ def test_one_run_holds_parameters_curves_metrics_and_artifacts(pipeline):
     wanted = {
         *("train.loss_nats", "train.perplexity", "train.bits_per_byte", "train.accuracy"),
         *("validation.loss_nats", "validation.tokens", "oracle.k4.entropy_nats"),
+        *("kneser_ney.validation.loss_nats", "gap.above_floor_nats", "mixture.half.loss_nats"),
     }
     assert wanted <= run.data.metrics.keys()
     client = MlflowClient(f"sqlite:///{pipeline.folder / 'mlflow.db'}")
@@ -80,6 +81,15 @@ def test_metrics_plots_and_graph_are_shown(pipeline):
     assert "train.loss_nats" in pipeline.dvc("metrics", "show")
     assert "train_loss_nats" in pipeline.dvc("plots", "show", "--json")
     assert "oracle-conditional-entropy" in pipeline.dvc("dag")
+
+
+def test_the_count_model_is_written_as_arpa(pipeline):
+    done = pipeline.run("neural-ngram", "arpa", "counts.arpa")
+    assert done.returncode == 0, done.stderr
+    lines = (pipeline.folder / "counts.arpa").read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("\\data\\", "\\end\\")
+    assert "\\5-grams:" in lines
+    assert any(line.split("\t")[1:2] == ["</s>"] for line in lines)
 
 
 def test_queued_experiments_share_the_store_and_none_is_lost(pipeline):

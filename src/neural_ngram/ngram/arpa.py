@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from neural_ngram.artifacts import atomic
 from neural_ngram.errors import ModelError
 from neural_ngram.ngram.counts import Floats, Keys
 from neural_ngram.ngram.kneser_ney import TOKEN, KneserNey
@@ -38,7 +39,7 @@ def export_arpa(model: KneserNey, path: Path, *, tokens: Sequence[str]) -> None:
     """
     heads, targets = _written(model, tokens)
     unigrams, longer = list(_unigram_lines(model, heads, targets)), _entries(model)
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\\data\\\n")
         for m, count in enumerate([len(unigrams), *map(len, longer)], start=1):
             file.write(f"ngram {m}={count}\n")

@@ -46,7 +46,7 @@ def main(settings: Settings) -> None:
         scores = score(model, windows, batch_size=settings.evaluation.batch_size)
         metrics[name] = report(scores, scored_bytes=described["scored_bytes"])
         say(_line(name, metrics[name]))
-    rival_N = load_kneser_ney(ORACLE / "kneser_ney").log_probabilities(windows)
+    rival_N = load_kneser_ney(ORACLE / "kneser_ney.safetensors").log_probabilities(windows)
     metrics["mixture"] = mixtures(scores.log_probabilities, rival_N)
     parts = decomposition(
         floor=counted["oracle"][f"k{windows.context_length}"]["entropy_nats"],

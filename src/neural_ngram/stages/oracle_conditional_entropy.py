@@ -31,7 +31,7 @@ def main(settings: Settings) -> None:
     }
     table = pd.DataFrame(map(asdict, entropies)).rename(columns={"order": "k"})
     write_csv(ORACLE / "entropies.csv", table)
-    save_kneser_ney(rival, ORACLE / "kneser_ney")
+    save_kneser_ney(rival, ORACLE / "kneser_ney.safetensors")
     floors = {f"k{entropy.order}": {"entropy_nats": entropy.entropy_nats} for entropy in entropies}
     write_json(ORACLE / "metrics.json", {"oracle": floors, "kneser_ney": losses})
     say(", ".join(f"H(next | last {e.order}) = {e.entropy_nats:.4f}" for e in entropies) + " nats")

@@ -1,0 +1,45 @@
+"""Where a loss comes from."""
+
+import numpy as np
+import pytest
+
+from neural_ngram.charts import decomposition_chart
+from neural_ngram.evaluation import decomposition, mixtures
+
+
+def test_two_sure_models_that_disagree_lose_ln_2_when_mixed():
+    model, rival = np.log([1.0, 1e-300]), np.log([1e-300, 1.0])
+    mixed = mixtures(model, rival)
+    assert mixed["half"]["loss_nats"] == pytest.approx(np.log(2))
+    assert mixed["tuned"]["model_weight"] == pytest.approx(0.5)
+
+
+def test_a_useless_rival_gets_no_weight():
+    mixed = mixtures(np.log([0.5, 0.5]), np.log([0.1, 0.2]))
+    assert mixed["tuned"] == {
+        "loss_nats": pytest.approx(np.log(2)),
+        "model_weight": pytest.approx(1.0),
+    }
+
+
+@pytest.fixture
+def parts():
+    mixed = {"half": {"loss_nats": 1.4}, "tuned": {"loss_nats": 1.35, "model_weight": 0.7}}
+    return decomposition(floor=0.5, train=1.25, validation=1.5, rival=1.75, mixed=mixed)
+
+
+def test_the_first_three_parts_add_up_to_the_validation_loss(parts):
+    assert [part.nats for part in parts] == [0.5, 0.75, 0.25, 1.5, 1.75, 1.4, 1.35]
+    assert sum(part.nats for part in parts[:3]) == parts[3].nats
+
+
+def test_the_chart_stacks_those_three_and_shows_the_others(parts):
+    (axes,) = decomposition_chart(parts).axes
+    bars = [(bar.get_x(), bar.get_width()) for bar in axes.patches]
+    assert bars == [(0, 0.5), (0.5, 0.75), (1.25, 0.25), (0, 1.75), (0, 1.4), (0, 1.35)]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "model",
+        "Kneser-Ney",
+        "half and half",
+        "tuned mixture",
+    ]
