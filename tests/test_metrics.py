@@ -1,10 +1,11 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neural_ngram.metrics import bits_per_byte, perplexity
+from neural_ngram.metrics import bits_per_byte, mean_loss, perplexity
 
 
 @pytest.mark.parametrize("outcomes", [1, 2, 27, 16_383])
@@ -37,3 +38,16 @@ def test_bits_per_byte_depends_on_bytes_not_on_how_they_are_cut_into_tokens(nats
 
 def test_no_bytes_have_no_bits():
     assert math.isnan(bits_per_byte(3.0, 0))
+
+
+def test_the_mean_loss_of_a_fair_byte_is_eight_bits():
+    assert mean_loss(np.full(10, -math.log(256)), scored_bytes=10) == {
+        "loss_nats": pytest.approx(math.log(256)),
+        "perplexity": pytest.approx(256),
+        "bits_per_byte": pytest.approx(8),
+        "tokens": 10,
+    }
+
+
+def test_what_is_not_finite_is_left_out():
+    assert mean_loss(np.array([-1000.0]), scored_bytes=0) == {"loss_nats": 1000.0, "tokens": 1}

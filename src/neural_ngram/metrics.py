@@ -28,13 +28,15 @@ def bits_per_byte(summed_nats: float, utf8_bytes: int) -> float:
 def mean_loss(log_probabilities: NDArray[np.float64], *, scored_bytes: int) -> dict[str, Any]:
     """Loss, perplexity, bits per byte and tokens from (N,) log probabilities in nats.
 
-    scored_bytes: the UTF-8 bytes of the text that the targets stand for.
+    scored_bytes: the UTF-8 bytes of the text that the targets stand for. What is not finite (the
+    perplexity of a huge loss, bits a byte without bytes) is left out.
     """
     summed = -float(log_probabilities.sum())
     loss = summed / len(log_probabilities)
-    return {
+    measured = {
         "loss_nats": loss,
         "perplexity": perplexity(loss),
         "bits_per_byte": bits_per_byte(summed, scored_bytes),
         "tokens": len(log_probabilities),
     }
+    return {name: value for name, value in measured.items() if math.isfinite(value)}

@@ -1,5 +1,6 @@
 """evaluate: the trained model on train and validation, between its floor and its rival."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -80,7 +81,8 @@ def main(settings: Settings) -> None:
 def _line(name: str, metrics: dict[str, Any]) -> str:
     return (
         f"{name:10} {metrics['tokens']:>9,} tokens   {metrics['loss_nats']:.4f} nats   "
-        f"perplexity {metrics['perplexity']:.2f}   {metrics['bits_per_byte']:.4f} bits a byte   "
+        f"perplexity {metrics.get('perplexity', math.inf):.2f}   "
+        f"{metrics.get('bits_per_byte', math.nan):.4f} bits a byte   "
         f"accuracy {metrics['accuracy']:.1%}"
     )
 
