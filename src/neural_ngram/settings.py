@@ -27,6 +27,7 @@ __all__ = [
     "TrainingSettings",
     "WindowSettings",
     "check",
+    "check_model",
     "flatten",
 ]
 
@@ -151,10 +152,37 @@ class ModelSettings:
     """The network between context and logits."""
 
     embedding_width: int = setting(32, "width D of a token's embedding", least=1)
-    hidden: str = setting("swiglu", "the hidden layer", choices=("swiglu", "tanh", "none"))
-    hidden_width: int = setting(64, "width H of the hidden layer; unused when none", least=1)
-    hidden_bias: bool = setting(False, "a bias in the tanh layer")
+    hidden: str = setting(
+        "swiglu",
+        "the hidden layers",
+        choices=("swiglu", "tanh", "relu", "sigmoid", "gelu", "none"),
+    )
+    hidden_width: int = setting(64, "width H of each hidden layer; unused when none", least=1)
+    hidden_layers: int = setting(1, "how many of them, one upon another; unused when none", least=1)
+    hidden_bias: bool = setting(False, "a bias in each hidden layer; swiglu and none have none")
+    dropout: float = setting(
+        0.0, "share of each hidden layer's outputs zeroed in training", least=0, below=1
+    )
+    direct: bool = setting(
+        False, "connect the concatenated embeddings to the output as well (Bengio et al. 2003)"
+    )
     output_bias: bool = setting(False, "a bias in the output layer")
+    tied_output: bool = setting(
+        False, "the output matrix is the embedding, transposed; the widths must be equal"
+    )
+    initialisation: str = setting(
+        "xavier_uniform",
+        "xavier_uniform: Glorot & Bengio 2010; normal: N(0, initialisation_scale) everywhere; "
+        "scaled: hidden layers by fan-in and activation, a small output layer",
+        choices=("xavier_uniform", "normal", "scaled"),
+    )
+    initialisation_scale: float = setting(
+        0.01, "standard deviation; normal: of every matrix; scaled: of the output layer", above=0
+    )
+    pretrained_embedding: str | None = setting(
+        None, "file of word vectors in word2vec text format to start from; null: random"
+    )
+    freeze_embedding: bool = setting(False, "training leaves the embedding as it starts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,10 +191,20 @@ class OptimizerSettings:
 
     name: str = setting("adamw", "the rule", choices=("sgd", "adam", "adamw"))
     learning_rate: float = setting(0.003, "step size", above=0)
+    schedule: str = setting(
+        "constant",
+        "how the step size changes; constant; step: one drop; cosine: to zero at max_steps; "
+        "inverse: divided by 1 + steps * schedule_decay (Bengio et al. 2003)",
+        choices=("constant", "step", "cosine", "inverse"),
+    )
+    schedule_at: float = setting(0.5, "step: share of max_steps before the drop", above=0, below=1)
+    schedule_factor: float = setting(0.1, "step: factor of the drop", above=0)
+    schedule_decay: float = setting(1e-8, "inverse: decay a step", least=0)
     beta1: float = setting(0.9, "adam, adamw: decay of the mean gradient", least=0, below=1)
     beta2: float = setting(0.999, "adam, adamw: decay of the mean square", least=0, below=1)
     epsilon: float = setting(1e-8, "adam, adamw: added to the root mean square", above=0)
     weight_decay: float = setting(0.0, "decoupled for adamw, added to the gradient else", least=0)
+    decay_biases: bool = setting(False, "weight decay acts on biases as well")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,13 +212,44 @@ class TrainingSettings:
     """How long, how much at once, and in which arithmetic."""
 
     batch_size: int = setting(256, "windows a step", least=1)
+    sampling: str = setting(
+        "shuffle",
+        "which windows; shuffle: every epoch in a fresh order; replacement: drawn uniformly, with "
+        "replacement; sequential: in text order",
+        choices=("shuffle", "replacement", "sequential"),
+    )
     max_steps: int = setting(2000, "steps in all, fixed before validation is looked at", least=1)
     evaluate_every: int = setting(
         500,
         "steps between full train and validation losses; also at step 0 and at the end",
         least=1,
     )
-    seed: int = setting(23, "seed of the initial weights and of the batch order", least=0)
+    patience: int | None = setting(
+        None,
+        "stop after so many validation losses without a new best, and keep the best weights; "
+        "null: keep the last",
+        least=1,
+    )
+    averaging: str = setting(
+        "none",
+        "ema: evaluate and keep an exponential moving average of the weights",
+        choices=("none", "ema"),
+    )
+    averaging_decay: float = setting(0.999, "ema: decay a step", above=0, below=1)
+    gradients: str = setting(
+        "closed_form",
+        "closed_form: derived by hand, in preallocated memory; autograd: the reference",
+        choices=("closed_form", "autograd"),
+    )
+    products: str = setting(
+        "full",
+        "matrix products of float32; full, or bf16 where the processor has it: faster, with three "
+        "digits in each factor",
+        choices=("full", "bf16"),
+    )
+    seed: int = setting(
+        23, "seed of the initial weights, of the batch order and of dropout", least=0
+    )
     dtype: str = setting(
         "float32", "arithmetic of weights and losses", choices=("float32", "float64")
     )
@@ -191,7 +260,9 @@ class TrainingSettings:
 class EvaluationSettings:
     """How a trained model is scored."""
 
-    batch_size: int = setting(4096, "windows scored at once; changes memory, not results", least=1)
+    batch_size: int = setting(
+        4096, "windows scored at once, at most; changes memory, not results", least=1
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +324,36 @@ def _range_complaint(value: Any, limits: dict[str, Any]) -> str | None:
     return " and ".join(f"{words} {limit}" for _, words, limit in bounds)
 
 
+def check_model(settings: ModelSettings) -> None:
+    """Raise ConfigurationError when parts of the model do not fit together."""
+    if settings.hidden in ("none", "swiglu") and settings.hidden_bias:
+        raise ConfigurationError(
+            f"model.hidden_bias=true, but the layers of model.hidden={settings.hidden} have none; "
+            "set model.hidden_bias=false, or model.hidden to tanh, relu, sigmoid or gelu"
+        )
+    if settings.hidden == "none" and settings.direct:
+        raise ConfigurationError(
+            "model.direct=true with model.hidden=none would connect the embeddings to the output "
+            "twice; set model.direct=false"
+        )
+    if settings.hidden == "none" and settings.dropout:
+        raise ConfigurationError(
+            f"model.dropout={settings.dropout:g} drops hidden units, but model.hidden=none has "
+            "none; set model.dropout=0"
+        )
+    if (
+        settings.hidden != "none"
+        and settings.tied_output
+        and (settings.hidden_width != settings.embedding_width)
+    ):
+        raise ConfigurationError(
+            f"model.tied_output=true needs model.hidden_width ({settings.hidden_width}) equal to "
+            f"model.embedding_width ({settings.embedding_width})"
+        )
+
+
 def _check_across_groups(settings: Settings) -> None:
+    check_model(settings.model)
     split = settings.corpus.split
     if split.method == "ratios" and split.train + split.validation >= 1:
         raise ConfigurationError(
