@@ -1,4 +1,8 @@
-"""Negative log-likelihood of a model over windows, every window exactly once."""
+"""Negative log-likelihood of a model over windows, every window exactly once.
+
+Dimension letters: N windows, B windows at once, U distinct contexts at once, C context length,
+V vocabulary.
+"""
 
 from dataclasses import dataclass
 
@@ -6,10 +10,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from neural_ngram.contexts import Contexts, distinct_contexts
+from neural_ngram.errors import ModelError
 from neural_ngram.model import Model, logits
 from neural_ngram.windows import Windows
 
-__all__ = ["Scores", "score"]
+__all__ = ["Scores", "check_windows", "score"]
+
+MOST_LOGITS = 2**22
 
 
 @dataclass(frozen=True)
@@ -44,16 +52,60 @@ class Scores:
         return self.correct / self.tokens
 
 
-@torch.no_grad()
 def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
-    """Score every window once; `batch_size` bounds memory and does not weight the mean."""
-    log_probabilities = np.empty(len(windows))
-    correct = 0
-    for start in range(0, len(windows), batch_size):
-        rows = slice(start, start + batch_size)
-        context_BC = torch.from_numpy(windows.contexts(rows).astype(np.int64))
-        target_B = torch.from_numpy(windows.targets(rows).astype(np.int64))
-        log_p_BV = logits(model, context_BC).log_softmax(dim=1)
-        log_probabilities[rows] = log_p_BV.gather(1, target_B[:, None])[:, 0].numpy()
-        correct += int((log_p_BV.argmax(dim=1) == target_B).sum())
+    """Score every window once; `batch_size` bounds memory and does not weight the mean.
+
+    When at least half of the windows share their context with another one, each distinct context
+    is computed once and read by all its windows.
+
+    Raises ModelError when the windows do not belong to the model.
+    """
+    check_windows(model, windows)
+    contexts = distinct_contexts(windows)
+    step = max(1, min(batch_size, MOST_LOGITS // model.architecture.vocabulary_size))
+    if 2 * len(contexts) <= len(windows):
+        return _score_distinct(model, windows, contexts, step)
+    log_probabilities, correct = np.empty(len(windows)), 0
+    for start in range(0, len(windows), step):
+        rows = slice(start, start + step)
+        log_p_BV = _log_p(model, windows.contexts(rows))
+        target_B = windows.targets(rows).astype(np.int64)
+        log_probabilities[rows] = log_p_BV[np.arange(len(target_B)), target_B]
+        correct += int((log_p_BV.argmax(axis=1) == target_B).sum())
     return Scores(log_probabilities, correct)
+
+
+def _score_distinct(model: Model, windows: Windows, contexts: Contexts, step: int) -> Scores:
+    log_probabilities, correct = np.empty(len(windows)), 0
+    for start in range(0, len(contexts), step):
+        stop = min(start + step, len(contexts))
+        log_p_UV = _log_p(model, windows.contexts(contexts.first[start:stop]))
+        rows_B = contexts.order[contexts.starts[start] : contexts.starts[stop]]
+        target_B, row_B = contexts.target_of[rows_B], contexts.context_of[rows_B] - start
+        log_probabilities[rows_B] = log_p_UV[row_B, target_B]
+        correct += int((log_p_UV.argmax(axis=1)[row_B] == target_B).sum())
+    return Scores(log_probabilities, correct)
+
+
+def _log_p(model: Model, context_BC: NDArray[np.integer]) -> NDArray[np.floating]:
+    with torch.no_grad():
+        logits_BV = logits(model, torch.from_numpy(context_BC.astype(np.int64)))
+        return torch.log_softmax(logits_BV, dim=1, out=logits_BV).numpy()
+
+
+def check_windows(model: Model, windows: Windows) -> None:
+    """Raise ModelError when there is no window, or one that the model cannot read or predict."""
+    architecture = model.architecture
+    if not len(windows):
+        raise ModelError("there is no window to score; lower windows.context_length")
+    if windows.context_length != architecture.context_length:
+        raise ModelError(
+            f"the windows have contexts of {windows.context_length} tokens but the model reads "
+            f"{architecture.context_length}; build both with the same windows.context_length"
+        )
+    largest = distinct_contexts(windows).largest_token
+    if largest >= architecture.vocabulary_size:
+        raise ModelError(
+            f"token {largest} of the windows lies outside the model's vocabulary of "
+            f"{architecture.vocabulary_size}; build both with the same tokenizer"
+        )

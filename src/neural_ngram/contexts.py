@@ -1,0 +1,81 @@
+"""Which windows share a context: what depends on the context alone is then computed once.
+
+Dimension letters: N windows, U distinct contexts, B windows of a batch, C context length.
+
+Short contexts over a small vocabulary repeat: at C = 3 the 182,625 training windows of the names
+corpus hold 5,438 contexts.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neural_ngram.windows import Windows
+
+__all__ = ["Contexts", "distinct_contexts"]
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """The distinct contexts of a partition.
+
+    first: (U,) a window that has each context; contexts ascend, oldest token first.
+    context_of: (N,) which of them each window has.
+    target_of: (N,) the token that follows it.
+    largest_token: the largest ID that stands in a context or is a target.
+    """
+
+    first: NDArray[np.int64]
+    context_of: NDArray[np.int64]
+    target_of: NDArray[np.int64]
+    largest_token: int
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @cached_property
+    def sharing(self) -> NDArray[np.int64]:
+        """(U,) how many windows have each context."""
+        return np.bincount(self.context_of, minlength=len(self))
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """(N,) the windows, sorted by context."""
+        return np.argsort(self.context_of, kind="stable")
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """(U + 1,) where the windows of each context start in `order`."""
+        return np.concatenate([[0], np.cumsum(self.sharing)])
+
+    def expected_in_batch(self, batch_size: int) -> float:
+        """How many distinct contexts a random batch holds: sum of 1 - (1 - n / N)^B."""
+        with np.errstate(divide="ignore"):
+            log_missed_U = batch_size * np.log1p(-self.sharing / len(self.context_of))
+        return float(-np.expm1(log_missed_U).sum())
+
+
+def distinct_contexts(windows: Windows) -> Contexts:
+    """The distinct contexts of a partition, found by sorting once and kept with it."""
+    kept = vars(windows)
+    if "_distinct_contexts" not in kept:
+        kept["_distinct_contexts"] = _analyse(windows)
+    contexts: Contexts = kept["_distinct_contexts"]
+    return contexts
+
+
+def _analyse(windows: Windows) -> Contexts:
+    tokens, positions = np.asarray(windows.tokens), windows.positions
+    largest = int(tokens.max(initial=0))
+    first = inverse = np.zeros(len(positions), dtype=np.int64)
+    key_N, bound = inverse, 1
+    for lag in range(windows.context_length, 0, -1):
+        if bound * (largest + 1) > 2**62:
+            _, key_N = np.unique(key_N, return_inverse=True)
+            bound = len(positions)
+        key_N = key_N * (largest + 1) + tokens[positions - lag]
+        bound *= largest + 1
+    _, first, inverse = np.unique(key_N, return_index=True, return_inverse=True)
+    return Contexts(first, inverse, windows.targets().astype(np.int64), largest)

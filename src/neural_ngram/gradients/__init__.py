@@ -1,0 +1,32 @@
+"""The mean loss of a batch and its gradient, for every model of the family.
+
+Dimension letters: B windows of the batch, R rows (contexts computed), C context length,
+D embedding width, K = C * D, I width in, H hidden width, V vocabulary.
+
+A row is one context; several windows may share it. With n_r windows in row r, p = softmax(logits)
+and c_rv windows of row r whose target is v, the mean loss in nats is
+
+    L = - sum_rv c_rv log p_rv / B            dL/dlogits_rv = (n_r p_rv - c_rv) / B
+
+and from there the chain rule (Rumelhart, Hinton & Williams 1986) walks down. Write dy for dL/dy:
+
+    y = x W + b             dW = x^T dy,  db = sum_r dy,  dx = dy W^T
+    y = x W + x' W'         both terms receive the same dy (direct connections)
+    a = tanh(z)             dz = da (1 - a^2)
+    a = sigmoid(z)          dz = da a (1 - a)
+    a = relu(z)             dz = da [z > 0]
+    a = gelu(z) = z Phi(z)  dz = da (Phi(z) + z phi(z))
+    h = a mask              da = dh mask (dropout)
+    q = silu(g) u           du = dq a,  dg = dq u (s + a (1 - s)),  s = sigmoid(g), a = g s (swiglu)
+    x = embedding[context]  the row of each token receives the dx of each place where it stands
+    tied output             the embedding receives dW^T as well
+
+`ClosedForm` evaluates these formulas into memory allocated once; `Autograd` leaves them to the
+tensor library and is the reference. Logits exist for a bounded number of rows at a time.
+"""
+
+from neural_ngram.gradients.autograd import Autograd
+from neural_ngram.gradients.batch import Batch
+from neural_ngram.gradients.closed_form import ClosedForm
+
+__all__ = ["Autograd", "Batch", "ClosedForm"]

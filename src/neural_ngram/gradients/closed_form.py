@@ -1,0 +1,121 @@
+"""The closed form of the gradient, put together from layers.
+
+Dimension letters: B windows of the batch, R rows (contexts computed), C context length,
+D embedding width, K = C * D, W width that the output reads, V vocabulary.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from neural_ngram.gradients.batch import Batch
+from neural_ngram.gradients.layers import Dense, Gated, Linear, Node, Pool
+from neural_ngram.model import Model
+from neural_ngram.model.hidden import layer_suffixes
+
+__all__ = ["ClosedForm"]
+
+MOST_LOGITS = 2**21
+
+
+class ClosedForm:
+    """Mean loss in nats and its gradient by the formulas, in memory allocated once."""
+
+    def __init__(self, model: Model, gradient: Mapping[str, Tensor], *, frozen: bool) -> None:
+        self.architecture = model.architecture
+        self.nodes = {
+            name: Node(weights, None if frozen and name == "embedding" else gradient[name])
+            for name, weights in model.parameters.items()
+        }
+        self.suffixes = layer_suffixes(self.architecture.settings)
+        self.memory = Pool(model.dtype)
+        self.layer_memory = [Pool(model.dtype) for _ in self.suffixes]
+        self._prepare(1)
+
+    def __call__(self, batch: Batch, masks: Sequence[Tensor] = ()) -> float:
+        """The loss; the gradient buffers are overwritten."""
+        rows = len(batch.tokens) // self.architecture.context_length
+        if rows != self.rows:
+            self._prepare(rows)
+        torch.index_select(self.nodes["embedding"].value, 0, batch.tokens, out=self.x_rows)
+        layer_masks = masks or self.no_masks
+        for layer, mask in zip(self.layers, layer_masks, strict=True):
+            layer.forward(mask)
+        loss = self.output(batch)
+        for layer, mask in zip(reversed(self.layers), reversed(layer_masks), strict=True):
+            layer.backward(mask)
+        self._embedding_gradient(batch.tokens)
+        return loss
+
+    def _prepare(self, rows: int) -> None:
+        """Views of the memory, and calls over them, for batches of so many rows."""
+        settings, K = self.architecture.settings, self.architecture.input_width
+        x_RK, dx_RK = self.memory.take("x", rows, K), self.memory.take("dx", rows, K)
+        self.x_rows, self.dx_rows = (m.view(-1, settings.embedding_width) for m in (x_RK, dx_RK))
+        x = h = Node(x_RK, None if self.nodes["embedding"].gradient is None else dx_RK)
+        self.layers: list[Dense | Gated] = []
+        for suffix, memory in zip(self.suffixes, self.layer_memory, strict=True):
+            names = ("hidden", "hidden_bias", "gate", "up", "down")
+            nodes = {n: self.nodes[n + suffix] for n in names if n + suffix in self.nodes}
+            adds = frozenset({"x"} if settings.direct and not self.layers else ())
+            kind = Gated if settings.hidden == "swiglu" else Dense
+            self.layers.append(kind(settings, nodes, h, memory, adds))
+            h = self.layers[-1].h
+        self.no_masks: list[Tensor | None] = [None] * len(self.layers)
+        self.output = _Output(self.nodes, h, x, self.memory)
+        self.rows = rows
+
+    def _embedding_gradient(self, tokens: Tensor) -> None:
+        gradient_VD = self.nodes["embedding"].gradient
+        if gradient_VD is not None:
+            if not self.architecture.settings.tied_output:
+                gradient_VD.zero_()
+            gradient_VD.index_add_(0, tokens, self.dx_rows)
+
+
+class _Output:
+    """Logits, loss, and the gradients of h and of the direct part of x, a few rows at a time."""
+
+    def __init__(self, nodes: Mapping[str, Node], h: Node, x: Node, memory: Pool) -> None:
+        weight = nodes["output"] if "output" in nodes else nodes["embedding"].transposed()
+        V = self.V = weight.value.shape[1]
+        self.ones = torch.ones(0, dtype=memory.dtype)
+        self.chunks: list[tuple[slice, Tensor, list[Linear]]] = []
+        rows, step = len(h.value), max(1, MOST_LOGITS // V)
+        for start in range(0, rows, step):
+            chunk = slice(start, min(start + step, rows))
+            y_RV = memory.take("logits", chunk.stop - start, V)
+            y = (y_RV, y_RV)
+            adds = frozenset({"parameters"} if start else ())
+            linears = [Linear(h.rows(chunk), y, weight, nodes.get("output_bias"), adds)]
+            if "direct" in nodes:
+                linears.append(Linear(x.rows(chunk), y, nodes["direct"], adds=adds | {"y"}))
+            self.chunks.append((chunk, y_RV, linears))
+
+    def __call__(self, batch: Batch) -> float:
+        B = len(batch.cells)
+        if len(self.ones) != B:
+            self.ones = self.ones.new_ones(B)
+        summed = 0.0
+        for rows, y_RV, linears in self.chunks:
+            cells = batch.cells if len(self.chunks) == 1 else self._cells(batch.cells, rows)
+            for linear in linears:
+                linear.forward()
+            torch.log_softmax(y_RV, 1, out=y_RV)
+            y = y_RV.view(-1)
+            summed += float(y.index_select(0, cells).sum())
+            y_RV.exp_().mul_(1 / B)
+            if batch.sharing is not None:
+                y_RV.mul_(batch.sharing[rows])
+            y.index_add_(0, cells, self.ones[: len(cells)], alpha=-1 / B)
+            for linear in linears:
+                linear.backward()
+        return -summed / B
+
+    def _cells(self, cells: Tensor, rows: slice) -> Tensor:
+        """The cells that lie in some of the rows, counted from the first of them."""
+        borders = torch.tensor([rows.start * self.V, rows.stop * self.V])
+        first, last = torch.searchsorted(cells, borders).tolist()
+        inside: Tensor = cells[first:last] - rows.start * self.V
+        return inside

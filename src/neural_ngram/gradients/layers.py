@@ -1,0 +1,216 @@
+"""Matrices with their gradients, and the layers between them, forward and backward.
+
+Dimension letters: R rows, I width in, H hidden width, O width out.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from neural_ngram.settings import ModelSettings
+
+__all__ = ["Dense", "Gated", "Linear", "Node", "Pool"]
+
+
+class Node(NamedTuple):
+    """A matrix and the loss's gradient with respect to it; None where it is not wanted."""
+
+    value: Tensor
+    gradient: Tensor | None
+
+    def rows(self, rows: slice) -> "Node":
+        """Some of the rows."""
+        return Node(self.value[rows], None if self.gradient is None else self.gradient[rows])
+
+    def transposed(self) -> "Node":
+        """The same numbers, columns for rows."""
+        return Node(self.value.t(), None if self.gradient is None else self.gradient.t())
+
+
+class Pool:
+    """Scratch memory by name, allocated once at the largest size asked for."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self.memory: dict[str, Tensor] = {}
+
+    def take(self, name: str, rows: int, columns: int) -> Tensor:
+        """(rows, columns) the memory of that name; what it held before is lost."""
+        size = rows * columns
+        if name not in self.memory or len(self.memory[name]) < size:
+            self.memory[name] = torch.empty(size, dtype=self.dtype)
+        return self.memory[name][:size].view(rows, columns)
+
+
+class Linear:
+    """y_RO = x_RI W_IO + b_O, as calls made ready for their matrices.
+
+    y: a matrix and its gradient, which `backward` reads.
+    adds: which of "y", "x" (its gradient) and "parameters" (theirs) are added to, not overwritten.
+    """
+
+    def __init__(
+        self,
+        x: Node,
+        y: tuple[Tensor, Tensor],
+        weight: Node,
+        bias: Node | None = None,
+        adds: frozenset[str] = frozenset(),
+    ) -> None:
+        y_RO, dy_RO = y
+        start = y_RO if "y" in adds else bias.value if bias else None
+        self.forward = _product(x.value, weight.value, y_RO, start)
+        self.backward_calls: list[Callable[[], Tensor]] = []
+        if weight.gradient is not None:
+            start = weight.gradient if "parameters" in adds else None
+            self.backward_calls.append(_product(x.value.t(), dy_RO, weight.gradient, start))
+        if bias is not None and bias.gradient is not None:
+            self.backward_calls.append(_column_sums(dy_RO, bias.gradient, "parameters" in adds))
+        if x.gradient is not None:
+            start = x.gradient if "x" in adds else None
+            self.backward_calls.append(_product(dy_RO, weight.value.t(), x.gradient, start))
+
+    def backward(self) -> None:
+        """The gradients of W, b and x from that of y."""
+        for call in self.backward_calls:
+            call()
+
+
+def _product(a: Tensor, b: Tensor, out: Tensor, start: Tensor | None) -> Callable[[], Tensor]:
+    """A call that computes out = a b, plus `start` when given."""
+    if start is None:
+        return partial(torch.mm, a, b, out=out)
+    return partial(torch.addmm, start, a, b, out=out)
+
+
+def _column_sums(a: Tensor, out: Tensor, adds: bool) -> Callable[[], Tensor]:
+    ones = torch.ones(len(a), dtype=a.dtype)
+    return partial(torch.addmv, out, a.t(), ones, beta=float(adds), out=out)
+
+
+class Dense:
+    """h_RH = activation(z_RH) mask, z = x hidden + hidden_bias.
+
+    One buffer holds dL/dh, then dL/da, then dL/dz.
+    """
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        nodes: dict[str, Node],
+        x: Node,
+        memory: Pool,
+        adds: frozenset[str],
+    ) -> None:
+        self.activate, self.activate_back = ACTIVATIONS[settings.hidden]
+        shape = len(x.value), settings.hidden_width
+        self.z, self.d = memory.take("z", *shape), memory.take("d", *shape)
+        self.a = memory.take("a", *shape) if settings.hidden == "gelu" else self.z
+        self.h = Node(memory.take("h", *shape) if settings.dropout else self.a, self.d)
+        self.scratch = memory.take("scratch", *shape)
+        y = self.z, self.d
+        self.linear = Linear(x, y, nodes["hidden"], nodes.get("hidden_bias"), adds)
+
+    def forward(self, mask: Tensor | None) -> None:
+        """From x to h."""
+        self.linear.forward()
+        self.activate(self.z, self.a)
+        if mask is not None:
+            torch.mul(self.a, mask, out=self.h.value)
+
+    def backward(self, mask: Tensor | None) -> None:
+        """From the gradient of h to those of x and the parameters."""
+        if mask is not None:
+            self.d.mul_(mask)
+        self.activate_back(self.d, self.z, self.a, self.scratch)
+        self.linear.backward()
+
+
+class Gated:
+    """h_RH = q down mask, q = silu(g) u, g = x gate, u = x up."""
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        nodes: dict[str, Node],
+        x: Node,
+        memory: Pool,
+        adds: frozenset[str],
+    ) -> None:
+        shape = len(x.value), settings.hidden_width
+        names = ("g", "u", "q", "s", "dg", "du", "dh")
+        self.g, self.u, self.q, self.s, self.dg, self.du, self.dh = (
+            memory.take(name, *shape) for name in names
+        )
+        h = memory.take("h", *shape)
+        self.h = Node(h, self.dh)
+        self.up = Linear(x, (self.u, self.du), nodes["up"], adds=adds)
+        self.gate = Linear(x, (self.g, self.dg), nodes["gate"], adds=frozenset({"x"}))
+        self.down = Linear(Node(self.q, self.dg), (h, self.dh), nodes["down"])
+
+    def forward(self, mask: Tensor | None) -> None:
+        """From x to h; `g` then holds a = silu(g)."""
+        self.gate.forward()
+        self.up.forward()
+        torch.sigmoid(self.g, out=self.s)
+        self.g.mul_(self.s)
+        torch.mul(self.g, self.u, out=self.q)
+        self.down.forward()
+        if mask is not None:
+            self.h.value.mul_(mask)
+
+    def backward(self, mask: Tensor | None) -> None:
+        """From the gradient of h to those of x and the parameters; `dg` starts as that of q."""
+        if mask is not None:
+            self.dh.mul_(mask)
+        self.down.backward()
+        torch.mul(self.dg, self.g, out=self.du)
+        self.dg.mul_(self.u).mul_(self.s.addcmul_(self.s, self.g, value=-1).add_(self.g))
+        self.up.backward()
+        self.gate.backward()
+
+
+def _tanh(z: Tensor, a: Tensor) -> None:
+    torch.tanh(z, out=a)
+
+
+def _tanh_back(d: Tensor, z: Tensor, a: Tensor, scratch: Tensor) -> None:
+    d.addcmul_(torch.mul(d, a, out=scratch), a, value=-1)
+
+
+def _sigmoid(z: Tensor, a: Tensor) -> None:
+    torch.sigmoid(z, out=a)
+
+
+def _sigmoid_back(d: Tensor, z: Tensor, a: Tensor, scratch: Tensor) -> None:
+    torch.addcmul(torch.mul(d, a, out=scratch), scratch, a, value=-1, out=d)
+
+
+def _relu(z: Tensor, a: Tensor) -> None:
+    torch.clamp_min(z, 0, out=a)
+
+
+def _relu_back(d: Tensor, z: Tensor, a: Tensor, scratch: Tensor) -> None:
+    d.mul_(torch.sign(a, out=scratch))
+
+
+def _gelu(z: Tensor, a: Tensor) -> None:
+    torch.mul(z, math.sqrt(0.5), out=a).erf_().add_(1).mul_(z).mul_(0.5)
+
+
+def _gelu_back(d: Tensor, z: Tensor, a: Tensor, scratch: Tensor) -> None:
+    density = torch.mul(z, z, out=scratch).mul_(-0.5).exp_().mul_(1 / math.sqrt(2 * math.pi))
+    twice_phi_less_1 = torch.mul(z, math.sqrt(0.5), out=a).erf_()
+    d.mul_(density.mul_(z).add_(twice_phi_less_1, alpha=0.5).add_(0.5))
+
+
+ACTIVATIONS = {
+    "tanh": (_tanh, _tanh_back),
+    "sigmoid": (_sigmoid, _sigmoid_back),
+    "relu": (_relu, _relu_back),
+    "gelu": (_gelu, _gelu_back),
+}

@@ -1,0 +1,117 @@
+"""Batches of windows: in which order they come, and which of their windows share a context.
+
+Dimension letters: N windows of the partition, B windows of a batch, R rows, C context length,
+H hidden width, V vocabulary.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from neural_ngram.contexts import distinct_contexts
+from neural_ngram.gradients import Batch
+from neural_ngram.model import Architecture, Model, parameter_count
+from neural_ngram.model.hidden import layer_suffixes
+from neural_ngram.randomness import SplitMix64
+from neural_ngram.settings import TrainingSettings
+from neural_ngram.windows import Windows
+
+__all__ = ["Batches", "dropout_masks", "sampled_rows", "shares_contexts"]
+
+BLOCK = 2**16
+LEAST_WORK_SAVED = 2**21
+
+
+def sampled_rows(
+    size: int, settings: TrainingSettings, generator: SplitMix64
+) -> Iterator[NDArray[np.int64]]:
+    """Endless blocks of window numbers, to be cut into batches from the front.
+
+    A block of `shuffle` or `sequential` is an epoch, whose last batch may be smaller; a block of
+    `replacement` is a whole number of batches.
+    """
+    while True:
+        match settings.sampling:
+            case "shuffle":
+                yield generator.permutation(size)
+            case "sequential":
+                yield np.arange(size)
+            case _:
+                count = max(1, BLOCK // settings.batch_size) * settings.batch_size
+                yield (generator.uniform(count) * size).astype(np.int64)
+
+
+def shares_contexts(architecture: Architecture, windows: Windows, batch_size: int) -> bool:
+    """Whether batches compute each distinct context once.
+
+    They do when that is expected to save at least half of the rows and two million multiplications
+    a step, which is what finding them costs. Never with dropout, where each window has its own
+    mask.
+    """
+    if architecture.settings.dropout:
+        return False
+    rows = distinct_contexts(windows).expected_in_batch(batch_size)
+    V, D = architecture.vocabulary_size, architecture.settings.embedding_width
+    row_products = parameter_count(architecture) - (not architecture.settings.tied_output) * V * D
+    saved = (batch_size - rows) * row_products
+    return rows <= batch_size / 2 and saved >= LEAST_WORK_SAVED
+
+
+class Batches:
+    """Endless batches of one partition, gathered many at a time and never one row at a time."""
+
+    def __init__(self, model: Model, windows: Windows, settings: TrainingSettings) -> None:
+        self.windows, self.settings, self.dtype = windows, settings, model.dtype
+        self.vocabulary_size = model.architecture.vocabulary_size
+        self.shared = shares_contexts(model.architecture, windows, settings.batch_size)
+
+    def __iter__(self) -> Iterator[Batch]:
+        order = sampled_rows(len(self.windows), self.settings, SplitMix64(self.settings.seed))
+        step = max(1, BLOCK // self.settings.batch_size) * self.settings.batch_size
+        for rows in order:
+            for start in range(0, len(rows), step):
+                block = rows[start : start + step]
+                yield from self._shared(block) if self.shared else self._single(block)
+
+    def _single(self, rows: NDArray[np.int64]) -> Iterator[Batch]:
+        """Each window in a row of its own."""
+        B, C = self.settings.batch_size, self.windows.context_length
+        tokens = torch.from_numpy(self.windows.contexts(rows).astype(np.int64).ravel())
+        row = np.arange(len(rows)) % B
+        cells = torch.from_numpy(row * self.vocabulary_size + self.windows.targets(rows))
+        return map(Batch, torch.split(tokens, B * C), torch.split(cells, B))
+
+    def _shared(self, rows: NDArray[np.int64]) -> Iterator[Batch]:
+        """Each distinct context of a batch in a row of its own."""
+        contexts, V = distinct_contexts(self.windows), self.vocabulary_size
+        for start in range(0, len(rows), self.settings.batch_size):
+            batch = rows[start : start + self.settings.batch_size]
+            sharing_U = np.bincount(contexts.context_of[batch], minlength=len(contexts))
+            present_R = np.flatnonzero(sharing_U)
+            row_of = np.empty(len(contexts), dtype=np.int64)
+            row_of[present_R] = np.arange(len(present_R))
+            cells = row_of[contexts.context_of[batch]] * V + self.windows.targets(batch)
+            tokens = self.windows.contexts(contexts.first[present_R]).astype(np.int64)
+            yield Batch(
+                torch.from_numpy(tokens.ravel()),
+                torch.from_numpy(np.sort(cells)),
+                torch.from_numpy(sharing_U[present_R, None]).to(self.dtype),
+            )
+
+
+def dropout_masks(
+    architecture: Architecture, dtype: torch.dtype, generator: SplitMix64, rows: int
+) -> list[Tensor]:
+    """One (R, H) mask a hidden layer: 0 with probability dropout, else 1 / (1 - dropout)."""
+    settings = architecture.settings
+    if not settings.dropout:
+        return []
+    shape = rows, settings.hidden_width
+    kept = (
+        generator.uniform(rows * settings.hidden_width).reshape(shape) >= settings.dropout
+        for _ in layer_suffixes(settings)
+    )
+    return [torch.from_numpy(mask / (1 - settings.dropout)).to(dtype) for mask in kept]

@@ -1,0 +1,198 @@
+"""The training loop: batches, gradients, steps; full objectives at chosen steps."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from neural_ngram.errors import TrainingError
+from neural_ngram.gradients import Autograd, ClosedForm
+from neural_ngram.model import Model, views
+from neural_ngram.randomness import SplitMix64
+from neural_ngram.scoring import check_windows, score
+from neural_ngram.settings import OptimizerSettings, TrainingSettings
+from neural_ngram.training.batches import Batches, dropout_masks
+from neural_ngram.training.optimizer import Optimizer, learning_rates
+from neural_ngram.windows import Windows
+
+__all__ = ["Objective", "Record", "train"]
+
+DROPOUT_STREAM = 0x5851F42D4C957F2D
+WATCH_EVERY = 100
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Full losses in nats after `step` updates."""
+
+    step: int
+    train_loss_nats: float
+    validation_loss_nats: float
+
+
+@dataclass
+class Record:
+    """What training measured.
+
+    batch_losses: nats of each step's batch before its update, under that step's dropout.
+    objectives: full losses, of the averaged weights when they are averaged.
+    kept_step: after how many updates the weights stood that the model ends with.
+    """
+
+    batch_losses: list[float] = field(default_factory=list)
+    objectives: list[Objective] = field(default_factory=list)
+    kept_step: int = 0
+
+
+def train(
+    model: Model,
+    windows: dict[str, Windows],
+    optimizer_settings: OptimizerSettings,
+    settings: TrainingSettings,
+    watch: Callable[[Record], None] = lambda _: None,
+) -> Record:
+    """Train the model in place on `windows["train"]`; `windows["validation"]` is only scored.
+
+    Full objectives are taken at step 0, every `evaluate_every` steps and at the last step, which is
+    fixed beforehand unless `patience` is set. `watch` is called at each of them and every 100
+    steps.
+
+    Raises TrainingError at the first step whose loss or gradient is not finite, before its update,
+    and ModelError when the windows do not belong to the model.
+    """
+    run = _Run(model, windows, optimizer_settings, settings)
+    record, rates = run.record, learning_rates(optimizer_settings, settings.max_steps)
+    with _products(settings.products):
+        run.take_objective(0)
+        watch(record)
+        for step, (batch, rate) in enumerate(zip(run.batches, rates, strict=False), start=1):
+            masks = run.masks(len(batch.tokens))
+            loss = run.gradients(batch, masks)
+            if not math.isfinite(loss + run.gradient.sum().item()):
+                run.require_finite(step, loss)
+            record.batch_losses.append(loss)
+            run.optimizer.step(rate)
+            run.follow(step)
+            objective_due = step % settings.evaluate_every == 0 or step == settings.max_steps
+            if objective_due:
+                run.take_objective(step)
+            if objective_due or step % WATCH_EVERY == 0:
+                watch(record)
+            if run.out_of_patience():
+                break
+    run.keep()
+    return record
+
+
+class _Run:
+    """One training: what changes from step to step."""
+
+    def __init__(
+        self,
+        model: Model,
+        windows: dict[str, Windows],
+        optimizer_settings: OptimizerSettings,
+        settings: TrainingSettings,
+    ) -> None:
+        frozen = model.architecture.settings.freeze_embedding
+        self.model, self.windows, self.settings = model, windows, settings
+        self.rate = optimizer_settings.learning_rate
+        self.record = Record()
+        self.gradient = torch.zeros_like(model.flat)
+        kind = ClosedForm if settings.gradients == "closed_form" else Autograd
+        self.gradients = kind(model, views(model.architecture, self.gradient), frozen=frozen)
+        self.optimizer = Optimizer(model, self.gradient, optimizer_settings, frozen=frozen)
+        for partition in ("train", "validation"):
+            check_windows(model, windows[partition])
+        self.batches = Batches(model, windows["train"], settings)
+        self.dropout = SplitMix64(settings.seed ^ DROPOUT_STREAM)
+        self.average = model.flat.clone() if settings.averaging == "ema" else None
+        self.best = model.flat.clone() if settings.patience else None
+
+    def masks(self, tokens: int) -> list[Tensor]:
+        """The dropout masks of a batch whose contexts hold so many tokens."""
+        architecture = self.model.architecture
+        if not architecture.settings.dropout:
+            return []
+        rows = tokens // architecture.context_length
+        return dropout_masks(architecture, self.model.dtype, self.dropout, rows)
+
+    def follow(self, step: int) -> None:
+        """Move the average towards the weights; early on faster, as it starts at random."""
+        if self.average is not None:
+            decay = min(self.settings.averaging_decay, (1 + step) / (10 + step))
+            self.average.lerp_(self.model.flat, 1 - decay)
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """The averaged weights in the model's place, if there are any."""
+        if self.average is None:
+            yield
+            return
+        latest = self.model.flat.clone()
+        self.model.flat.copy_(self.average)
+        yield
+        self.model.flat.copy_(latest)
+
+    def take_objective(self, step: int) -> None:
+        """Score both partitions; remember the weights when validation has a new best."""
+        with self.averaged():
+            train, validation = (
+                score(self.model, self.windows[name], batch_size=4096).loss_nats
+                for name in ("train", "validation")
+            )
+            losses = [objective.validation_loss_nats for objective in self.record.objectives]
+            if self.best is not None and validation < min(losses, default=math.inf):
+                self.best.copy_(self.model.flat)
+        self.record.objectives.append(Objective(step, train, validation))
+        self._refuse(train, f"the full loss on train after step {step}")
+
+    def out_of_patience(self) -> bool:
+        """Whether the last `patience` validation losses brought no new best."""
+        return (
+            self.best is not None
+            and self.settings.patience is not None
+            and len(self.record.objectives) - 1 - self._best_number() >= self.settings.patience
+        )
+
+    def _best_number(self) -> int:
+        losses = [objective.validation_loss_nats for objective in self.record.objectives]
+        return losses.index(min(losses))
+
+    def keep(self) -> None:
+        """Put the weights in the model that training ends with."""
+        self.record.kept_step = self.record.objectives[-1].step
+        if self.best is not None:
+            self.model.flat.copy_(self.best)
+            self.record.kept_step = self.record.objectives[self._best_number()].step
+        elif self.average is not None:
+            self.model.flat.copy_(self.average)
+
+    def require_finite(self, step: int, loss: float) -> None:
+        """Raise TrainingError if the loss or a gradient is not finite."""
+        self._refuse(loss, f"the loss of step {step}")
+        for name, gradient in views(self.model.architecture, self.gradient).items():
+            broken = gradient[~gradient.isfinite()]
+            if len(broken):
+                self._refuse(float(broken[0]), f"the gradient of {name} in step {step}")
+
+    def _refuse(self, value: float, what: str) -> None:
+        if not math.isfinite(value):
+            raise TrainingError(
+                f"{what} is {value}: training diverged; "
+                f"lower optimizer.learning_rate (now {self.rate:g})"
+            )
+
+
+@contextmanager
+def _products(kind: str) -> Iterator[None]:
+    """Let the products of float32 matrices round their factors to bf16, or not."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium" if kind == "bf16" else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
