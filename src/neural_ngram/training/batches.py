@@ -107,8 +107,6 @@ def dropout_masks(
 ) -> list[Tensor]:
     """One (R, H) mask a hidden layer: 0 with probability dropout, else 1 / (1 - dropout)."""
     settings = architecture.settings
-    if not settings.dropout:
-        return []
     shape = rows, settings.hidden_width
     kept = (
         generator.uniform(rows * settings.hidden_width).reshape(shape) >= settings.dropout

@@ -63,31 +63,24 @@ def train(
     Raises TrainingError at the first step whose loss or gradient is not finite, before its update,
     and ModelError when the windows do not belong to the model.
     """
-    run = _Run(model, windows, optimizer_settings, settings)
-    record, rates = run.record, learning_rates(optimizer_settings, settings.max_steps)
+    run = Run(model, windows, optimizer_settings, settings)
     with _products(settings.products):
         run.take_objective(0)
-        watch(record)
-        for step, (batch, rate) in enumerate(zip(run.batches, rates, strict=False), start=1):
-            masks = run.masks(len(batch.tokens))
-            loss = run.gradients(batch, masks)
-            if not math.isfinite(loss + run.gradient.sum().item()):
-                run.require_finite(step, loss)
-            record.batch_losses.append(loss)
-            run.optimizer.step(rate)
-            run.follow(step)
+        watch(run.record)
+        for step in range(1, settings.max_steps + 1):
+            run.step(step)
             objective_due = step % settings.evaluate_every == 0 or step == settings.max_steps
             if objective_due:
                 run.take_objective(step)
             if objective_due or step % WATCH_EVERY == 0:
-                watch(record)
+                watch(run.record)
             if run.out_of_patience():
                 break
     run.keep()
-    return record
+    return run.record
 
 
-class _Run:
+class Run:
     """One training: what changes from step to step."""
 
     def __init__(
@@ -107,24 +100,34 @@ class _Run:
         self.optimizer = Optimizer(model, self.gradient, optimizer_settings, frozen=frozen)
         for partition in ("train", "validation"):
             check_windows(model, windows[partition])
-        self.batches = Batches(model, windows["train"], settings)
+        self.batches = iter(Batches(model, windows["train"], settings))
+        self.rates = learning_rates(optimizer_settings, settings.max_steps)
+        self.drops = model.architecture.settings.dropout > 0
         self.dropout = SplitMix64(settings.seed ^ DROPOUT_STREAM)
         self.average = model.flat.clone() if settings.averaging == "ema" else None
         self.best = model.flat.clone() if settings.patience else None
 
+    def step(self, step: int) -> None:
+        """One batch, its gradient, its update; raises TrainingError when it is not finite."""
+        batch = next(self.batches)
+        masks = self.masks(len(batch.tokens)) if self.drops else ()
+        loss = self.gradients(batch, masks)
+        if not math.isfinite(loss + self.gradient.sum().item()):
+            self.require_finite(step, loss)
+        self.optimizer.step(next(self.rates))
+        self.record.batch_losses.append(loss)
+        if self.average is not None:
+            self.average.lerp_(self.model.flat, 1 - self._averaging_decay(step))
+
     def masks(self, tokens: int) -> list[Tensor]:
         """The dropout masks of a batch whose contexts hold so many tokens."""
         architecture = self.model.architecture
-        if not architecture.settings.dropout:
-            return []
         rows = tokens // architecture.context_length
         return dropout_masks(architecture, self.model.dtype, self.dropout, rows)
 
-    def follow(self, step: int) -> None:
-        """Move the average towards the weights; early on faster, as it starts at random."""
-        if self.average is not None:
-            decay = min(self.settings.averaging_decay, (1 + step) / (10 + step))
-            self.average.lerp_(self.model.flat, 1 - decay)
+    def _averaging_decay(self, step: int) -> float:
+        """Smaller at first, since the average starts at random weights."""
+        return min(self.settings.averaging_decay, (1 + step) / (10 + step))
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
