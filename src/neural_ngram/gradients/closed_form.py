@@ -4,13 +4,14 @@ Dimension letters: B windows of the batch, R rows (contexts computed), C context
 D embedding width, K = C * D, W width that the output reads, V vocabulary.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from neural_ngram.gradients.batch import Batch
-from neural_ngram.gradients.layers import Dense, Gated, Linear, Node, Pool
+from neural_ngram.gradients.layers import Dense, Gated, Linear, Node, Pool, Result
 from neural_ngram.model import Model
 from neural_ngram.model.hidden import layer_suffixes
 
@@ -31,13 +32,13 @@ class ClosedForm:
         self.suffixes = layer_suffixes(self.architecture.settings)
         self.memory = Pool(model.dtype)
         self.layer_memory = [Pool(model.dtype) for _ in self.suffixes]
-        self._prepare(1)
+        self._prepare(self.architecture.context_length, True)
 
     def __call__(self, batch: Batch, masks: Sequence[Tensor] = ()) -> float:
         """The loss; the gradient buffers are overwritten."""
-        rows = len(batch.tokens) // self.architecture.context_length
-        if rows != self.rows:
-            self._prepare(rows)
+        shape = len(batch.tokens), batch.sharing is None
+        if shape != self.prepared:
+            self._prepare(*shape)
         torch.index_select(self.nodes["embedding"].value, 0, batch.tokens, out=self.x_rows)
         layer_masks = masks or self.no_masks
         for layer, mask in zip(self.layers, layer_masks, strict=True):
@@ -48,8 +49,12 @@ class ClosedForm:
         self._embedding_gradient(batch.tokens)
         return loss
 
-    def _prepare(self, rows: int) -> None:
-        """Views of the memory, and calls over them, for batches of so many rows."""
+    def _prepare(self, tokens: int, single: bool) -> None:
+        """Views of the memory, and calls over them, for batches whose contexts hold so many tokens.
+
+        single: each window has its own row.
+        """
+        rows = tokens // self.architecture.context_length
         settings, K = self.architecture.settings, self.architecture.input_width
         x_RK, dx_RK = self.memory.take("x", rows, K), self.memory.take("dx", rows, K)
         self.x_rows, self.dx_rows = (m.view(-1, settings.embedding_width) for m in (x_RK, dx_RK))
@@ -63,8 +68,9 @@ class ClosedForm:
             self.layers.append(kind(settings, nodes, h, memory, adds))
             h = self.layers[-1].h
         self.no_masks: list[Tensor | None] = [None] * len(self.layers)
-        self.output = _Output(self.nodes, h, x, self.memory)
-        self.rows = rows
+        scale = 1 / rows if single else 1.0
+        self.output = _Output(self.nodes, h, x, self.memory, scale)
+        self.prepared = tokens, single
 
     def _embedding_gradient(self, tokens: Tensor) -> None:
         gradient_VD = self.nodes["embedding"].gradient
@@ -75,9 +81,14 @@ class ClosedForm:
 
 
 class _Output:
-    """Logits, loss, and the gradients of h and of the direct part of x, a few rows at a time."""
+    """Logits, loss, and the gradients of h and of the direct part of x, a few rows at a time.
 
-    def __init__(self, nodes: Mapping[str, Node], h: Node, x: Node, memory: Pool) -> None:
+    scale: what is left to multiply the gradient of the logits with on the way to the others.
+    """
+
+    def __init__(
+        self, nodes: Mapping[str, Node], h: Node, x: Node, memory: Pool, scale: float
+    ) -> None:
         weight = nodes["output"] if "output" in nodes else nodes["embedding"].transposed()
         V = self.V = weight.value.shape[1]
         self.ones = torch.ones(0, dtype=memory.dtype)
@@ -86,32 +97,47 @@ class _Output:
         for start in range(0, rows, step):
             chunk = slice(start, min(start + step, rows))
             y_RV = memory.take("logits", chunk.stop - start, V)
-            y = (y_RV, y_RV)
+            y = Result(y_RV, y_RV, scale)
             adds = frozenset({"parameters"} if start else ())
-            linears = [Linear(h.rows(chunk), y, weight, nodes.get("output_bias"), adds)]
+            bias = nodes.get("output_bias")
+            linears = [Linear(h.rows(chunk), y, weight, bias, adds)]
             if "direct" in nodes:
-                linears.append(Linear(x.rows(chunk), y, nodes["direct"], adds=adds | {"y"}))
+                direct = Linear(x.rows(chunk), y, nodes["direct"], None, adds | {"y"})
+                linears.append(direct)
             self.chunks.append((chunk, y_RV, linears))
 
     def __call__(self, batch: Batch) -> float:
         B = len(batch.cells)
         if len(self.ones) != B:
             self.ones = self.ones.new_ones(B)
-        summed = 0.0
+        nats = 0.0
         for rows, y_RV, linears in self.chunks:
             cells = batch.cells if len(self.chunks) == 1 else self._cells(batch.cells, rows)
-            for linear in linears:
-                linear.forward()
-            torch.log_softmax(y_RV, 1, out=y_RV)
-            y = y_RV.view(-1)
-            summed += float(y.index_select(0, cells).sum())
-            y_RV.exp_().mul_(1 / B)
+            nats += self._nats(y_RV, linears, cells)
+            down = -1.0
             if batch.sharing is not None:
-                y_RV.mul_(batch.sharing[rows])
-            y.index_add_(0, cells, self.ones[: len(cells)], alpha=-1 / B)
+                y_RV.mul_(batch.sharing[rows] / B)
+                down = -1 / B
+            y_RV.view(-1).index_add_(0, cells, self.ones[: len(cells)], alpha=down)
             for linear in linears:
                 linear.backward()
-        return -summed / B
+        return nats / B
+
+    def _nats(self, y_RV: Tensor, linears: list[Linear], cells: Tensor) -> float:
+        """Summed negative log-likelihood of the cells; leaves the probabilities in y.
+
+        A probability too small for its type is looked up again as a logarithm.
+        """
+        for linear in linears:
+            linear.forward()
+        torch.softmax(y_RV, 1, out=y_RV)
+        nats = -float(y_RV.view(-1).index_select(0, cells).log_().sum())
+        if nats == math.inf:
+            for linear in linears:
+                linear.forward()
+            nats = -float(y_RV.log_softmax(1).view(-1).index_select(0, cells).sum())
+            torch.softmax(y_RV, 1, out=y_RV)
+        return nats
 
     def _cells(self, cells: Tensor, rows: slice) -> Tensor:
         """The cells that lie in some of the rows, counted from the first of them."""

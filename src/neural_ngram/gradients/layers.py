@@ -13,7 +13,7 @@ from torch import Tensor
 
 from neural_ngram.settings import ModelSettings
 
-__all__ = ["Dense", "Gated", "Linear", "Node", "Pool"]
+__all__ = ["Dense", "Gated", "Linear", "Node", "Pool", "Result"]
 
 
 class Node(NamedTuple):
@@ -29,6 +29,14 @@ class Node(NamedTuple):
     def transposed(self) -> "Node":
         """The same numbers, columns for rows."""
         return Node(self.value.t(), None if self.gradient is None else self.gradient.t())
+
+
+class Result(NamedTuple):
+    """What a layer computes, and where it finds the loss's gradient divided by `scale`."""
+
+    value: Tensor
+    gradient: Tensor
+    scale: float = 1.0
 
 
 class Pool:
@@ -49,30 +57,32 @@ class Pool:
 class Linear:
     """y_RO = x_RI W_IO + b_O, as calls made ready for their matrices.
 
-    y: a matrix and its gradient, which `backward` reads.
     adds: which of "y", "x" (its gradient) and "parameters" (theirs) are added to, not overwritten.
     """
 
     def __init__(
         self,
         x: Node,
-        y: tuple[Tensor, Tensor],
+        y: Result,
         weight: Node,
         bias: Node | None = None,
         adds: frozenset[str] = frozenset(),
     ) -> None:
-        y_RO, dy_RO = y
+        y_RO, dy_RO, scale = y
         start = y_RO if "y" in adds else bias.value if bias else None
-        self.forward = _product(x.value, weight.value, y_RO, start)
+        self.forward = _product(x.value, weight.value, y_RO, start, 1)
         self.backward_calls: list[Callable[[], Tensor]] = []
         if weight.gradient is not None:
             start = weight.gradient if "parameters" in adds else None
-            self.backward_calls.append(_product(x.value.t(), dy_RO, weight.gradient, start))
+            call = _product(x.value.t(), dy_RO, weight.gradient, start, scale)
+            self.backward_calls.append(call)
         if bias is not None and bias.gradient is not None:
-            self.backward_calls.append(_column_sums(dy_RO, bias.gradient, "parameters" in adds))
+            call = _column_sums(dy_RO, bias.gradient, "parameters" in adds, scale)
+            self.backward_calls.append(call)
         if x.gradient is not None:
             start = x.gradient if "x" in adds else None
-            self.backward_calls.append(_product(dy_RO, weight.value.t(), x.gradient, start))
+            call = _product(dy_RO, weight.value.t(), x.gradient, start, scale)
+            self.backward_calls.append(call)
 
     def backward(self) -> None:
         """The gradients of W, b and x from that of y."""
@@ -80,16 +90,21 @@ class Linear:
             call()
 
 
-def _product(a: Tensor, b: Tensor, out: Tensor, start: Tensor | None) -> Callable[[], Tensor]:
-    """A call that computes out = a b, plus `start` when given."""
-    if start is None:
-        return partial(torch.mm, a, b, out=out)
-    return partial(torch.addmm, start, a, b, out=out)
+def _product(
+    a: Tensor, b: Tensor, out: Tensor, start: Tensor | None, scale: float
+) -> Callable[[], Tensor]:
+    """A call that computes out = scale a b, plus `start` when given."""
+    if start is not None:
+        return partial(torch.addmm, start, a, b, alpha=scale, out=out)
+    if scale != 1:
+        return partial(torch.addmm, out, a, b, beta=0, alpha=scale, out=out)
+    return partial(torch.mm, a, b, out=out)
 
 
-def _column_sums(a: Tensor, out: Tensor, adds: bool) -> Callable[[], Tensor]:
-    ones = torch.ones(len(a), dtype=a.dtype)
-    return partial(torch.addmv, out, a.t(), ones, beta=float(adds), out=out)
+def _column_sums(a: Tensor, out: Tensor, adds: bool, scale: float) -> Callable[[], Tensor]:
+    """A call that computes out = scale times the sum of the rows of a, plus `out` if it adds."""
+    scales = torch.full((len(a),), scale, dtype=a.dtype)
+    return partial(torch.addmv, out, a.t(), scales, beta=float(adds), out=out)
 
 
 class Dense:
@@ -112,7 +127,7 @@ class Dense:
         self.a = memory.take("a", *shape) if settings.hidden == "gelu" else self.z
         self.h = Node(memory.take("h", *shape) if settings.dropout else self.a, self.d)
         self.scratch = memory.take("scratch", *shape)
-        y = self.z, self.d
+        y = Result(self.z, self.d)
         self.linear = Linear(x, y, nodes["hidden"], nodes.get("hidden_bias"), adds)
 
     def forward(self, mask: Tensor | None) -> None:
@@ -148,9 +163,9 @@ class Gated:
         )
         h = memory.take("h", *shape)
         self.h = Node(h, self.dh)
-        self.up = Linear(x, (self.u, self.du), nodes["up"], adds=adds)
-        self.gate = Linear(x, (self.g, self.dg), nodes["gate"], adds=frozenset({"x"}))
-        self.down = Linear(Node(self.q, self.dg), (h, self.dh), nodes["down"])
+        self.up = Linear(x, Result(self.u, self.du), nodes["up"], adds=adds)
+        self.gate = Linear(x, Result(self.g, self.dg), nodes["gate"], adds=frozenset({"x"}))
+        self.down = Linear(Node(self.q, self.dg), Result(h, self.dh), nodes["down"])
 
     def forward(self, mask: Tensor | None) -> None:
         """From x to h; `g` then holds a = silu(g)."""

@@ -1,0 +1,366 @@
+"""What a training step costs here and in the usual PyTorch loops, at the same loss.
+
+    PYTHONPATH=src NEURAL_NGRAM_DATA=... python benchmarks/training.py [--threads N] [regime ...]
+
+Both sides start from the same weights over the same windows and run in turns, a few steps each; a
+row shows the medians and the median ratio of neighbouring turns. Without NEURAL_NGRAM_DATA the
+names are made up, one letter drawn after another; the other texts are always made up: independent
+tokens, whose frequencies fall off about as in the text of that vocabulary. Takes 3 minutes.
+"""
+
+import argparse
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
+
+from neural_ngram.model import Architecture, Model, initialise
+from neural_ngram.randomness import SplitMix64
+from neural_ngram.scoring import score
+from neural_ngram.settings import ModelSettings, OptimizerSettings, TrainingSettings
+from neural_ngram.training.loop import Run
+from neural_ngram.windows import Windows, build_stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regime:
+    """One workload. tail: token v has the frequency (v + shift)^-1; turns of `steps` steps each."""
+
+    meaning: str
+    vocabulary: int
+    context: int
+    model: ModelSettings
+    optimizer: OptimizerSettings
+    batch: int
+    peer: str
+    tokens: int
+    shift: float = 3
+    dtype: torch.dtype = torch.float32
+    turns: int = 30
+    steps: int = 100
+
+
+def tanh(embedding: int, hidden: int) -> ModelSettings:
+    return ModelSettings(
+        embedding_width=embedding,
+        hidden="tanh",
+        hidden_width=hidden,
+        hidden_bias=True,
+        output_bias=True,
+    )
+
+
+def adamw(rate: float) -> OptimizerSettings:
+    return OptimizerSettings(learning_rate=rate, weight_decay=0.01, decay_biases=True)
+
+
+NAMES = {"vocabulary": 27, "context": 3, "model": tanh(10, 200), "batch": 32, "tokens": 0}
+BROWN = {"vocabulary": 16_383, "context": 4, "model": tanh(60, 100), "tokens": 200_000}
+REGIMES = {
+    "names_sgd": Regime(
+        meaning="R1 names, batch 32, SGD, lecture loop",
+        optimizer=OptimizerSettings(name="sgd", learning_rate=0.1),
+        peer="lecture",
+        **NAMES,
+    ),
+    "names_adamw": Regime(
+        meaning="R1 names, batch 32, AdamW, DataLoader",
+        optimizer=adamw(0.003),
+        peer="loader",
+        **NAMES,
+    ),
+    "bigram": Regime(
+        meaning="R2 bigram V=1108, batch 4096, Adam, DataLoader",
+        vocabulary=1108,
+        context=1,
+        model=ModelSettings(embedding_width=256, hidden="none", output_bias=True),
+        optimizer=OptimizerSettings(name="adam", learning_rate=0.01),
+        batch=4096,
+        peer="loader",
+        tokens=291_000,
+        turns=8,
+        steps=3,
+    ),
+    "brown_256": Regime(
+        meaning="R3 V=16383, batch 256, AdamW, DataLoader",
+        optimizer=adamw(0.001),
+        batch=256,
+        peer="loader",
+        turns=8,
+        steps=3,
+        **BROWN,
+    ),
+    "brown_1024": Regime(
+        meaning="R3 V=16383, batch 1024, AdamW, DataLoader",
+        optimizer=adamw(0.001),
+        batch=1024,
+        peer="loader",
+        turns=6,
+        steps=2,
+        **BROWN,
+    ),
+    "ch23": Regime(
+        meaning="R4 V=266 SwiGLU float64, batch 64, AdamW, DataLoader",
+        vocabulary=266,
+        context=2,
+        model=ModelSettings(embedding_width=4, hidden_width=8),
+        optimizer=adamw(0.01),
+        batch=64,
+        peer="loader",
+        tokens=1_838,
+        dtype=torch.float64,
+    ),
+}
+
+
+def documents(regime: Regime) -> list[NDArray[np.int64]]:
+    """The token IDs of each document."""
+    draws = np.random.default_rng(1)
+    if regime.vocabulary != 27:
+        weights = 1 / (np.arange(regime.vocabulary) + regime.shift)
+        return [draws.choice(regime.vocabulary, regime.tokens, p=weights / weights.sum())]
+    folder = os.environ.get("NEURAL_NGRAM_DATA")
+    if folder is None:
+        return [np.append(draws.choice(26, 6) + 1, 0) for _ in range(26_000)]
+    names = (Path(folder) / "names" / "names.txt").read_text().split()
+    order = np.random.default_rng(42).permutation(len(names))[:28_829]
+    return [np.array([ord(letter) - 96 for letter in names[i]] + [0]) for i in order]
+
+
+def build(texts: list[NDArray[np.int64]], regime: Regime) -> Windows:
+    """The windows of a regime, padded for the names."""
+    tokens, offsets = build_stream(
+        texts,
+        context_length=regime.context,
+        vocabulary_size=regime.vocabulary,
+        pad=0 if regime.vocabulary == 27 else None,
+    )
+    return Windows(tokens=tokens, offsets=offsets, context_length=regime.context)
+
+
+class Network(nn.Module):
+    """The same model, as it is usually written."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        weights, self.hidden = model.parameters, model.architecture.settings.hidden
+        self.embedding = nn.Embedding.from_pretrained(weights["embedding"].clone(), freeze=False)
+        self.linear = nn.ModuleDict()
+        for name in ("gate", "up", "down", "hidden", "output"):
+            if name in weights:
+                fan_in, fan_out = weights[name].shape
+                bias = weights.get(f"{name}_bias")
+                layer = nn.Linear(fan_in, fan_out, bias=bias is not None, dtype=model.dtype)
+                layer.weight.data.copy_(weights[name].t())
+                if bias is not None:
+                    layer.bias.data.copy_(bias)
+                self.linear[name] = layer
+
+    def forward(self, context_BC: Tensor) -> Tensor:
+        """(B, V) logits."""
+        layer, h = self.linear, self.embedding(context_BC).flatten(1)
+        if self.hidden == "swiglu":
+            h = layer["down"](functional.silu(layer["gate"](h)) * layer["up"](h))
+        elif self.hidden == "tanh":
+            h = torch.tanh(layer["hidden"](h))
+        return layer["output"](h)
+
+
+def loader_loop(
+    model: Model, contexts_NC: Tensor, targets_N: Tensor, regime: Regime
+) -> tuple[nn.Module, Iterator[float]]:
+    """The textbook loop: DataLoader, Module, optimizer."""
+    network = Network(model)
+    data = DataLoader(TensorDataset(contexts_NC, targets_N), batch_size=regime.batch, shuffle=True)
+    rule = torch.optim.Adam if regime.optimizer.name == "adam" else torch.optim.AdamW
+    optimizer = rule(
+        network.parameters(),
+        lr=regime.optimizer.learning_rate,
+        weight_decay=regime.optimizer.weight_decay,
+    )
+
+    def steps() -> Iterator[float]:
+        while True:
+            for context_BC, target_B in data:
+                optimizer.zero_grad()
+                loss = functional.cross_entropy(network(context_BC), target_B)
+                loss.backward()
+                optimizer.step()
+                yield loss.item()
+
+    return network, steps()
+
+
+def lecture_loop(
+    model: Model, contexts_NC: Tensor, targets_N: Tensor, regime: Regime
+) -> tuple[nn.Module, Iterator[float]]:
+    """The loop of the character-MLP lecture: drawn batches, plain matrices, SGD by hand."""
+    network = Network(model)
+    C = network.embedding.weight
+    hidden, output = network.linear["hidden"], network.linear["output"]
+    W1, b1 = nn.Parameter(hidden.weight.data.t().contiguous()), hidden.bias
+    W2, b2 = nn.Parameter(output.weight.data.t().contiguous()), output.bias
+    parameters = [C, W1, b1, W2, b2]
+
+    def steps() -> Iterator[float]:
+        while True:
+            ix = torch.randint(0, len(contexts_NC), (regime.batch,))
+            emb = C[contexts_NC[ix]]
+            h = torch.tanh(emb.view(emb.shape[0], -1) @ W1 + b1)
+            loss = functional.cross_entropy(h @ W2 + b2, targets_N[ix])
+            for p in parameters:
+                p.grad = None
+            loss.backward()
+            for p in parameters:
+                p.data += -regime.optimizer.learning_rate * p.grad
+            hidden.weight.data, output.weight.data = W1.data.t(), W2.data.t()
+            yield loss.item()
+
+    return network, steps()
+
+
+def ours(model: Model, windows: Windows, regime: Regime) -> Iterator[float]:
+    """The step of `train`, everything included."""
+    run = Run(
+        model,
+        {"train": windows, "validation": windows},
+        regime.optimizer,
+        TrainingSettings(batch_size=regime.batch, max_steps=10**9),
+    )
+    step = 0
+    while True:
+        step += 1
+        run.step(step)
+        yield run.record.batch_losses[-1]
+
+
+def seconds(steps: Iterator[float], count: int) -> float:
+    """Mean time of so many steps."""
+    start = time.perf_counter()
+    for _ in range(count):
+        next(steps)
+    return (time.perf_counter() - start) / count
+
+
+def interleaved(
+    ours: Callable[[], float], peer: Callable[[], float], turns: int
+) -> tuple[float, float, float]:
+    """Median milliseconds of both, and the median of the ratios of neighbouring turns."""
+    pairs = [(ours(), peer()) for _ in range(turns)]
+    return (
+        1e3 * statistics.median(mine for mine, _ in pairs),
+        1e3 * statistics.median(other for _, other in pairs),
+        statistics.median(other / mine for mine, other in pairs),
+    )
+
+
+def full_loss(network: nn.Module, contexts_NC: Tensor, targets_N: Tensor) -> float:
+    """Mean nats over the first windows, as the peer computes it."""
+    with torch.no_grad():
+        rows = slice(0, 8192)
+        return float(functional.cross_entropy(network(contexts_NC[rows]), targets_N[rows]))
+
+
+def run_training(regime: Regime) -> None:
+    """One row of the table."""
+    windows = build(documents(regime), regime)
+    architecture = Architecture(
+        vocabulary_size=regime.vocabulary, context_length=regime.context, settings=regime.model
+    )
+    model = initialise(architecture, SplitMix64(1), regime.dtype)
+    contexts_NC = torch.from_numpy(windows.contexts().astype(np.int64))
+    targets_N = torch.from_numpy(windows.targets().astype(np.int64))
+    loop = lecture_loop if regime.peer == "lecture" else loader_loop
+    network, peer = loop(model, contexts_NC, targets_N, regime)
+    mine = ours(model, windows, regime)
+    for steps in (mine, peer):
+        seconds(steps, max(2, regime.steps // 10))
+    fast, slow, ratio = interleaved(
+        lambda: seconds(mine, regime.steps), lambda: seconds(peer, regime.steps), regime.turns
+    )
+    losses = (full_loss(net, contexts_NC, targets_N) for net in (Network(model), network))
+    report(regime.meaning, fast, slow, ratio, "loss {:.3f} / {:.3f}".format(*losses))
+
+
+def run_scoring() -> None:
+    """Exact losses of the names: distinct contexts against every row."""
+    regime = REGIMES["names_sgd"]
+    texts = documents(regime)
+    parts = [build(texts[:25_626], regime), build(texts[25_626:], regime)]
+    architecture = Architecture(vocabulary_size=27, context_length=3, settings=regime.model)
+    model = initialise(architecture, SplitMix64(1), torch.float32)
+    network = Network(model)
+    tensors = [
+        tuple(torch.from_numpy(part.astype(np.int64)) for part in (w.contexts(), w.targets()))
+        for w in parts
+    ]
+
+    def every_row() -> float:
+        with torch.no_grad():
+            return sum(
+                float(functional.cross_entropy(network(x), y, reduction="sum"))
+                for xs, ys in tensors
+                for x, y in zip(xs.split(4096), ys.split(4096), strict=True)
+            )
+
+    def distinct() -> float:
+        return sum(score(model, part, batch_size=4096).summed_nats for part in parts)
+
+    def clock(work: Callable[[], float]) -> float:
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    losses = distinct(), every_row()
+    fast, slow, ratio = interleaved(lambda: clock(distinct), lambda: clock(every_row), 20)
+    report(
+        "names, train + validation losses",
+        fast,
+        slow,
+        ratio,
+        "nats {:.1f} / {:.1f}".format(*losses),
+    )
+
+
+def report(meaning: str, fast: float, slow: float, ratio: float, losses: str) -> None:
+    print(f"{meaning:52s}{fast:10.3f} ms{slow:10.3f} ms{ratio:8.2f}x   {losses}", flush=True)
+
+
+def cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(": ")[1] for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("regimes", nargs="*", default=[*REGIMES, "scoring"])
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    print(
+        f"{cpu_name()}, {os.cpu_count()} cores, {arguments.threads} thread(s), "
+        f"torch {torch.__version__}"
+    )
+    print(f"{'regime':52s}{'ours':>10s}   {'peer':>10s}   {'ratio':>8s}   losses ours / peer")
+    for name in arguments.regimes:
+        if name == "scoring":
+            run_scoring()
+        else:
+            run_training(REGIMES[name])
+
+
+if __name__ == "__main__":
+    main()
