@@ -1,6 +1,7 @@
 """Which windows share a context: what depends on the context alone is then computed once.
 
-Dimension letters: N windows, U distinct contexts, B windows of a batch, C context length.
+Dimension letters: N windows, U distinct contexts, P distinct pairs of context and target, B windows
+of a batch, C context length.
 
 Short contexts over a small vocabulary repeat: at C = 3 the 182,625 training windows of the names
 corpus hold 5,438 contexts.
@@ -19,17 +20,17 @@ __all__ = ["Contexts", "distinct_contexts"]
 
 @dataclass(frozen=True)
 class Contexts:
-    """The distinct contexts of a partition.
+    """The distinct contexts of a partition, ascending, and what follows them.
 
-    first: (U,) a window that has each context; contexts ascend, oldest token first.
-    context_of: (N,) which of them each window has.
-    target_of: (N,) the token that follows it.
+    first: (U,) a window that has each context.
+    context_of: (N,) which context each window has.
+    targets: (N,) the token that each window predicts.
     largest_token: the largest ID that stands in a context or is a target.
     """
 
     first: NDArray[np.int64]
     context_of: NDArray[np.int64]
-    target_of: NDArray[np.int64]
+    targets: NDArray[np.int64]
     largest_token: int
 
     def __len__(self) -> int:
@@ -41,20 +42,33 @@ class Contexts:
         return np.bincount(self.context_of, minlength=len(self))
 
     @cached_property
-    def order(self) -> NDArray[np.int64]:
-        """(N,) the windows, sorted by context."""
-        return np.argsort(self.context_of, kind="stable")
-
-    @cached_property
-    def starts(self) -> NDArray[np.int64]:
-        """(U + 1,) where the windows of each context start in `order`."""
-        return np.concatenate([[0], np.cumsum(self.sharing)])
+    def pairs(self) -> "Pairs":
+        """The distinct pairs of a context and a target."""
+        base = self.largest_token + 1
+        keys = self.context_of * base + self.targets
+        key_P, pair_of, windows = np.unique(keys, return_inverse=True, return_counts=True)
+        context, target = np.divmod(key_P, base)
+        return Pairs(context, target, windows, pair_of)
 
     def expected_in_batch(self, batch_size: int) -> float:
         """How many distinct contexts a random batch holds: sum of 1 - (1 - n / N)^B."""
         with np.errstate(divide="ignore"):
             log_missed_U = batch_size * np.log1p(-self.sharing / len(self.context_of))
         return float(-np.expm1(log_missed_U).sum())
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The distinct pairs of a context and a target, ascending.
+
+    context: (P,) which context. target: (P,) which token. windows: (P,) how many windows.
+    pair_of: (N,) which pair each window is.
+    """
+
+    context: NDArray[np.int64]
+    target: NDArray[np.int64]
+    windows: NDArray[np.int64]
+    pair_of: NDArray[np.int64]
 
 
 def distinct_contexts(windows: Windows) -> Contexts:
@@ -69,8 +83,7 @@ def distinct_contexts(windows: Windows) -> Contexts:
 def _analyse(windows: Windows) -> Contexts:
     tokens, positions = np.asarray(windows.tokens), windows.positions
     largest = int(tokens.max(initial=0))
-    first = inverse = np.zeros(len(positions), dtype=np.int64)
-    key_N, bound = inverse, 1
+    key_N, bound = np.zeros(len(positions), dtype=np.int64), 1
     for lag in range(windows.context_length, 0, -1):
         if bound * (largest + 1) > 2**62:
             _, key_N = np.unique(key_N, return_inverse=True)

@@ -76,15 +76,16 @@ def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
 
 
 def _score_distinct(model: Model, windows: Windows, contexts: Contexts, step: int) -> Scores:
-    log_probabilities, correct = np.empty(len(windows)), 0
+    pairs, correct = contexts.pairs, 0
+    log_p_P = np.empty(len(pairs.context))
     for start in range(0, len(contexts), step):
-        stop = min(start + step, len(contexts))
-        log_p_UV = _log_p(model, windows.contexts(contexts.first[start:stop]))
-        rows_B = contexts.order[contexts.starts[start] : contexts.starts[stop]]
-        target_B, row_B = contexts.target_of[rows_B], contexts.context_of[rows_B] - start
-        log_probabilities[rows_B] = log_p_UV[row_B, target_B]
-        correct += int((log_p_UV.argmax(axis=1)[row_B] == target_B).sum())
-    return Scores(log_probabilities, correct)
+        log_p_UV = _log_p(model, windows.contexts(contexts.first[start : start + step]))
+        first, last = np.searchsorted(pairs.context, (start, start + step))
+        row_P, target_P = pairs.context[first:last] - start, pairs.target[first:last]
+        log_p_P[first:last] = log_p_UV[row_P, target_P]
+        hit_P = log_p_UV.argmax(axis=1)[row_P] == target_P
+        correct += int(pairs.windows[first:last][hit_P].sum())
+    return Scores(log_p_P[pairs.pair_of], correct)
 
 
 def _log_p(model: Model, context_BC: NDArray[np.integer]) -> NDArray[np.floating]:

@@ -92,6 +92,7 @@ class _Output:
         weight = nodes["output"] if "output" in nodes else nodes["embedding"].transposed()
         V = self.V = weight.value.shape[1]
         self.ones = torch.ones(0, dtype=memory.dtype)
+        self.most_nats = -math.log(torch.finfo(memory.dtype).tiny)
         self.chunks: list[tuple[slice, Tensor, list[Linear]]] = []
         rows, step = len(h.value), max(1, MOST_LOGITS // V)
         for start in range(0, rows, step):
@@ -131,8 +132,9 @@ class _Output:
         for linear in linears:
             linear.forward()
         torch.softmax(y_RV, 1, out=y_RV)
-        nats = -float(y_RV.view(-1).index_select(0, cells).log_().sum())
-        if nats == math.inf:
+        log_p_B = y_RV.view(-1).index_select(0, cells).log_()
+        nats = -float(log_p_B.sum())
+        if nats >= self.most_nats and -float(log_p_B.amin()) >= self.most_nats:
             for linear in linears:
                 linear.forward()
             nats = -float(y_RV.log_softmax(1).view(-1).index_select(0, cells).sum())
