@@ -9,6 +9,7 @@ tokens, whose frequencies fall off about as in the text of that vocabulary. Take
 """
 
 import argparse
+import itertools
 import os
 import platform
 import statistics
@@ -210,6 +211,7 @@ def lecture_loop(
     hidden, output = network.linear["hidden"], network.linear["output"]
     W1, b1 = nn.Parameter(hidden.weight.data.t().contiguous()), hidden.bias
     W2, b2 = nn.Parameter(output.weight.data.t().contiguous()), output.bias
+    hidden.weight.data, output.weight.data = W1.data.t(), W2.data.t()
     parameters = [C, W1, b1, W2, b2]
 
     def steps() -> Iterator[float]:
@@ -223,7 +225,6 @@ def lecture_loop(
             loss.backward()
             for p in parameters:
                 p.data += -regime.optimizer.learning_rate * p.grad
-            hidden.weight.data, output.weight.data = W1.data.t(), W2.data.t()
             yield loss.item()
 
     return network, steps()
@@ -231,15 +232,14 @@ def lecture_loop(
 
 def ours(model: Model, windows: Windows, regime: Regime) -> Iterator[float]:
     """The step of `train`, everything included."""
-    run = Run(
-        model,
-        {"train": windows, "validation": windows},
-        regime.optimizer,
-        TrainingSettings(batch_size=regime.batch, max_steps=10**9),
-    )
-    step = 0
-    while True:
-        step += 1
+    with torch.inference_mode():
+        run = Run(
+            model,
+            {"train": windows, "validation": windows},
+            regime.optimizer,
+            TrainingSettings(batch_size=regime.batch, max_steps=10**9),
+        )
+    for step in itertools.count(1):
         run.step(step)
         yield run.record.batch_losses[-1]
 
@@ -283,10 +283,11 @@ def run_training(regime: Regime) -> None:
     loop = lecture_loop if regime.peer == "lecture" else loader_loop
     network, peer = loop(model, contexts_NC, targets_N, regime)
     mine = ours(model, windows, regime)
-    for steps in (mine, peer):
-        seconds(steps, max(2, regime.steps // 10))
+    seconds(peer, max(2, regime.steps // 10))
     fast, slow, ratio = interleaved(
-        lambda: seconds(mine, regime.steps), lambda: seconds(peer, regime.steps), regime.turns
+        torch.inference_mode()(lambda: seconds(mine, regime.steps)),
+        lambda: seconds(peer, regime.steps),
+        regime.turns,
     )
     losses = (full_loss(net, contexts_NC, targets_N) for net in (Network(model), network))
     report(regime.meaning, fast, slow, ratio, "loss {:.3f} / {:.3f}".format(*losses))

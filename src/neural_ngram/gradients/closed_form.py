@@ -36,7 +36,7 @@ class ClosedForm:
 
     def __call__(self, batch: Batch, masks: Sequence[Tensor] = ()) -> float:
         """The loss; the gradient buffers are overwritten."""
-        shape = len(batch.tokens), batch.sharing is None
+        shape = batch.tokens.numel(), batch.sharing is None
         if shape != self.prepared:
             self._prepare(*shape)
         torch.index_select(self.nodes["embedding"].value, 0, batch.tokens, out=self.x_rows)
@@ -108,23 +108,25 @@ class _Output:
             self.chunks.append((chunk, y_RV, linears))
 
     def __call__(self, batch: Batch) -> float:
-        B = len(batch.cells)
-        if len(self.ones) != B:
+        B = batch.cells.numel()
+        if self.ones.numel() != B:
             self.ones = self.ones.new_ones(B)
-        nats = 0.0
+        cells, ones, nats = batch.cells, self.ones, 0.0
         for rows, y_RV, linears in self.chunks:
-            cells = batch.cells if len(self.chunks) == 1 else self._cells(batch.cells, rows)
-            nats += self._nats(y_RV, linears, cells)
+            if len(self.chunks) > 1:
+                cells = self._cells(batch.cells, rows)
+                ones = self.ones[: cells.numel()]
+            nats += self._nats(y_RV, linears, cells, ones)
             down = -1.0
             if batch.sharing is not None:
                 y_RV.mul_(batch.sharing[rows] / B)
                 down = -1 / B
-            y_RV.view(-1).index_add_(0, cells, self.ones[: len(cells)], alpha=down)
+            y_RV.view(-1).index_add_(0, cells, ones, alpha=down)
             for linear in linears:
                 linear.backward()
         return nats / B
 
-    def _nats(self, y_RV: Tensor, linears: list[Linear], cells: Tensor) -> float:
+    def _nats(self, y_RV: Tensor, linears: list[Linear], cells: Tensor, ones: Tensor) -> float:
         """Summed negative log-likelihood of the cells; leaves the probabilities in y.
 
         A probability too small for its type is looked up again as a logarithm.
@@ -133,7 +135,7 @@ class _Output:
             linear.forward()
         torch.softmax(y_RV, 1, out=y_RV)
         log_p_B = y_RV.view(-1).index_select(0, cells).log_()
-        nats = -float(log_p_B.sum())
+        nats = -torch.dot(log_p_B, ones).item()
         if nats >= self.most_nats and -float(log_p_B.amin()) >= self.most_nats:
             for linear in linears:
                 linear.forward()

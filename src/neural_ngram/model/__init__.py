@@ -24,6 +24,7 @@ from neural_ngram.model.network import (
     place_embedding,
     restore,
     views,
+    without_autograd,
 )
 
 __all__ = [
@@ -37,4 +38,5 @@ __all__ = [
     "place_embedding",
     "restore",
     "views",
+    "without_autograd",
 ]

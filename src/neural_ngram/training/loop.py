@@ -10,7 +10,7 @@ from torch import Tensor
 
 from neural_ngram.errors import TrainingError
 from neural_ngram.gradients import Autograd, ClosedForm
-from neural_ngram.model import Model, views
+from neural_ngram.model import Model, views, without_autograd
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.scoring import check_windows, score
 from neural_ngram.settings import OptimizerSettings, TrainingSettings
@@ -63,8 +63,9 @@ def train(
     Raises TrainingError at the first step whose loss or gradient is not finite, before its update,
     and ModelError when the windows do not belong to the model.
     """
-    run = Run(model, windows, optimizer_settings, settings)
-    with _products(settings.products):
+    closed_form = settings.gradients == "closed_form"
+    with _products(settings.products), torch.inference_mode(closed_form):
+        run = Run(model, windows, optimizer_settings, settings)
         run.take_objective(0)
         watch(run.record)
         for step in range(1, settings.max_steps + 1):
@@ -76,7 +77,7 @@ def train(
                 watch(run.record)
             if run.out_of_patience():
                 break
-    run.keep()
+        run.keep()
     return run.record
 
 
@@ -95,9 +96,11 @@ class Run:
         self.rate = optimizer_settings.learning_rate
         self.record = Record()
         self.gradient = torch.zeros_like(model.flat)
+        into = views(model.architecture, self.gradient)
+        weights = without_autograd(model) if torch.is_inference_mode_enabled() else model
         kind = ClosedForm if settings.gradients == "closed_form" else Autograd
-        self.gradients = kind(model, views(model.architecture, self.gradient), frozen=frozen)
-        self.optimizer = Optimizer(model, self.gradient, optimizer_settings, frozen=frozen)
+        self.gradients = kind(weights, into, frozen=frozen)
+        self.optimizer = Optimizer(weights, self.gradient, optimizer_settings, frozen=frozen)
         for partition in ("train", "validation"):
             check_windows(model, windows[partition])
         self.batches = iter(Batches(model, windows["train"], settings))
@@ -112,7 +115,7 @@ class Run:
         batch = next(self.batches)
         masks = self.masks(len(batch.tokens)) if self.drops else ()
         loss = self.gradients(batch, masks)
-        if not math.isfinite(loss + self.gradient.sum().item()):
+        if not math.isfinite(loss + torch.dot(self.gradient, self.gradient).item()):
             self.require_finite(step, loss)
         self.optimizer.step(next(self.rates))
         self.record.batch_losses.append(loss)
