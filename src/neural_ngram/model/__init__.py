@@ -26,17 +26,20 @@ from neural_ngram.model.network import (
     views,
     without_autograd,
 )
+from neural_ngram.model.storage import load, save
 
 __all__ = [
     "Architecture",
     "Model",
     "bias_names",
     "initialise",
+    "load",
     "logits",
     "parameter_count",
     "parameter_shapes",
     "place_embedding",
     "restore",
+    "save",
     "views",
     "without_autograd",
 ]

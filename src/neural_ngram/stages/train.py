@@ -1,20 +1,23 @@
 """train: a model from the windows of train; validation is only scored."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
 
 from neural_ngram import model as models
+from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import sha256_of_file, write_csv
 from neural_ngram.randomness import SplitMix64
-from neural_ngram.settings import Settings
-from neural_ngram.stages import MODEL, TRAINING, WINDOWS, parameters, run, run_name, say
+from neural_ngram.settings import ModelSettings, Settings
+from neural_ngram.stages import MODEL, TOKENIZER, TRAINING, WINDOWS, parameters, run, run_name, say
 from neural_ngram.stages.progress import progress
 from neural_ngram.tracking import MODEL_TAG, Run, start_run
 from neural_ngram.training import Record, train
+from neural_ngram.vectors import read_word2vec
 
 
 def main(settings: Settings) -> None:
@@ -30,7 +33,8 @@ def main(settings: Settings) -> None:
     )
     dtype = getattr(torch, settings.training.dtype)
     model = models.initialise(architecture, SplitMix64(settings.training.seed), dtype)
-    count = sum(weights.numel() for weights in model.parameters.values())
+    _place_pretrained(model, settings.model)
+    count = models.parameter_count(architecture)
     say(f"{count:,} parameters, {len(windows['train']):,} windows of train")
     with start_run(run_name(settings), parameters(settings) | {"parameters": count}) as tracked:
         for name, origin in origins.items():
@@ -40,8 +44,20 @@ def main(settings: Settings) -> None:
             record = train(model, windows, settings.optimizer, settings.training, watch)
         hashes = ("tokenizer_sha256", "documents_sha256")
         models.save(model, MODEL, {key: origins["train"][key] for key in hashes})
+        if record.kept_step < settings.training.max_steps:
+            say(f"kept the weights of step {record.kept_step:,}, the best on validation")
         _write_curves(record)
         _log(tracked, record, origins)
+
+
+def _place_pretrained(model: models.Model, settings: ModelSettings) -> None:
+    if settings.pretrained_embedding is None:
+        return
+    tokens = tokenizers.load(TOKENIZER).tokens
+    wanted = {token: identifier for identifier, token in enumerate(tokens)}
+    ids, vectors = read_word2vec(Path(settings.pretrained_embedding), wanted)
+    models.place_embedding(model, ids, vectors)
+    say(f"{len(ids):,} of {len(tokens):,} embeddings from {settings.pretrained_embedding}")
 
 
 def _write_curves(record: Record) -> None:
