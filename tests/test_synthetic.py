@@ -41,7 +41,7 @@ def entropy_of(law, part):
     marginal = Counter()
     for string, p in law.items():
         marginal[string[part]] += p
-    return -sum(p * log(p) for p in marginal.values())
+    return -sum(p * log(p) for p in marginal.values() if p > 0)
 
 
 @unhurried
