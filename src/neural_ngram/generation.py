@@ -11,7 +11,7 @@ from neural_ngram.errors import ModelError
 from neural_ngram.model import Model, logits
 from neural_ngram.randomness import SplitMix64
 
-__all__ = ["Continuation", "Sampler", "continue_context", "opening_context"]
+__all__ = ["Continuation", "Sampler", "continue_context", "next_logits", "opening_context"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,35 @@ def opening_context(prompt: Sequence[int], *, length: int, bos: int | None) -> l
     )
 
 
+def next_logits(model: Model, context: Sequence[int], masked: Sequence[int]) -> NDArray[np.float64]:
+    """(V,) logits of the next token, minus infinity for those that must not come.
+
+    Raises ModelError when an ID lies outside the vocabulary, nothing is left, or a logit is not
+    finite.
+    """
+    V = model.architecture.vocabulary_size
+    for kind, ids in (("context", context), ("masked", masked)):
+        outside = [token for token in ids if not 0 <= token < V]
+        if outside:
+            raise ModelError(
+                f"{kind} token {outside[0]} lies outside the model's vocabulary of {V}; "
+                "use the tokenizer that the model was trained with"
+            )
+    with torch.no_grad():
+        logits_V: NDArray[np.float64] = (
+            logits(model, torch.tensor([list(context)]))[0].double().numpy()
+        )
+    broken = np.flatnonzero(~np.isfinite(logits_V))
+    if len(broken):
+        raise ModelError(
+            f"the logit of token {broken[0]} is {logits_V[broken[0]]}; train the model again"
+        )
+    logits_V[list(masked)] = -np.inf
+    if len(set(masked)) == V:
+        raise ModelError(f"all {V} tokens are masked, so none can come next; mask fewer")
+    return logits_V
+
+
 def continue_context(
     model: Model,
     context: Sequence[int],
@@ -66,12 +95,10 @@ def continue_context(
     the most probable token is taken, ties to the lower ID.
     """
     bos, eos = markers
+    masked = [bos] if bos is not None and bos != eos else []
     window, ids = list(context), list[int]()
     for _ in range(max_new_tokens):
-        with torch.no_grad():
-            logits_V = logits(model, torch.tensor([window]))[0].double().numpy()
-        if bos is not None and bos != eos:
-            logits_V[bos] = -np.inf
+        logits_V = next_logits(model, window, masked)
         token = int(logits_V.argmax()) if sampler is None else sampler.draw(logits_V)
         if token == eos:
             return Continuation(ids, "eos")

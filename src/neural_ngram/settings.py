@@ -326,29 +326,32 @@ def _range_complaint(value: Any, limits: dict[str, Any]) -> str | None:
 
 def check_model(settings: ModelSettings) -> None:
     """Raise ConfigurationError when parts of the model do not fit together."""
-    if settings.hidden in ("none", "swiglu") and settings.hidden_bias:
+    kind, widths = settings.hidden, (settings.hidden_width, settings.embedding_width)
+    trains_nothing = settings.tied_output and settings.freeze_embedding and not settings.output_bias
+    if kind in ("none", "swiglu") and settings.hidden_bias:
         raise ConfigurationError(
-            f"model.hidden_bias=true, but the layers of model.hidden={settings.hidden} have none; "
+            f"model.hidden_bias=true, but the layers of model.hidden={kind} have none; "
             "set model.hidden_bias=false, or model.hidden to tanh, relu, sigmoid or gelu"
         )
-    if settings.hidden == "none" and settings.direct:
+    if kind == "none" and settings.direct:
         raise ConfigurationError(
             "model.direct=true with model.hidden=none would connect the embeddings to the output "
             "twice; set model.direct=false"
         )
-    if settings.hidden == "none" and settings.dropout:
+    if kind == "none" and settings.dropout:
         raise ConfigurationError(
             f"model.dropout={settings.dropout:g} drops hidden units, but model.hidden=none has "
             "none; set model.dropout=0"
         )
-    if (
-        settings.hidden != "none"
-        and settings.tied_output
-        and (settings.hidden_width != settings.embedding_width)
-    ):
+    if kind == "none" and trains_nothing:
         raise ConfigurationError(
-            f"model.tied_output=true needs model.hidden_width ({settings.hidden_width}) equal to "
-            f"model.embedding_width ({settings.embedding_width})"
+            "model.freeze_embedding=true leaves nothing to train: the output is tied to the "
+            "embedding and there is no hidden layer; set one of them otherwise"
+        )
+    if kind != "none" and settings.tied_output and widths[0] != widths[1]:
+        raise ConfigurationError(
+            f"model.tied_output=true needs model.hidden_width ({widths[0]}) equal to "
+            f"model.embedding_width ({widths[1]})"
         )
 
 

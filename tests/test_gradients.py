@@ -1,0 +1,158 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from neural_ngram.gradients import Autograd, Batch, ClosedForm, closed_form
+from neural_ngram.model import Architecture, Model, initialise, logits, restore, views
+from neural_ngram.randomness import SplitMix64
+from neural_ngram.settings import ModelSettings
+
+HIDDEN = ["swiglu", "tanh", "relu", "sigmoid", "gelu", "none"]
+
+
+def both(model: Model, batch: Batch, masks: list[Tensor], frozen: bool = False):
+    """(loss, flat gradient) of the closed form and of the reference."""
+    results = []
+    for kind in (ClosedForm, Autograd):
+        flat = torch.zeros_like(model.flat)
+        path = kind(model, views(model.architecture, flat), frozen=frozen)
+        path(batch, masks)
+        results.append((path(batch, masks), flat))
+    return results
+
+
+@st.composite
+def models(draw) -> Model:
+    hidden = draw(st.sampled_from(HIDDEN))
+    tied, layered = draw(st.booleans()), hidden != "none"
+    D = draw(st.integers(1, 5))
+    chosen = ModelSettings(
+        embedding_width=D,
+        hidden=hidden,
+        hidden_width=D if tied else draw(st.integers(1, 6)),
+        hidden_layers=draw(st.integers(1, 3)),
+        hidden_bias=hidden not in ("none", "swiglu") and draw(st.booleans()),
+        dropout=draw(st.sampled_from([0.0, 0.4])) if layered else 0.0,
+        direct=layered and draw(st.booleans()),
+        output_bias=draw(st.booleans()),
+        tied_output=tied,
+        initialisation="normal",
+        initialisation_scale=0.7,
+    )
+    shape = Architecture(
+        vocabulary_size=draw(st.integers(2, 9)),
+        context_length=1 if tied and not layered else draw(st.integers(1, 3)),
+        settings=chosen,
+    )
+    model = initialise(shape, SplitMix64(draw(st.integers(0, 999))), torch.float64)
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 999)))
+    for weights in model.parameters.values():
+        if weights.dim() == 1:
+            weights.copy_(torch.randn(weights.shape, generator=generator, dtype=torch.float64))
+    return model
+
+
+@st.composite
+def batches(draw, model: Model) -> tuple[Batch, list[Tensor]]:
+    V, C = model.architecture.vocabulary_size, model.architecture.context_length
+    rows = draw(st.integers(1, 7))
+    sharing = torch.tensor(
+        draw(st.lists(st.integers(1, 3), min_size=rows, max_size=rows))
+        if draw(st.booleans())
+        else [1] * rows
+    )
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 999)))
+    row = torch.repeat_interleave(torch.arange(rows), sharing)
+    batch = Batch(
+        torch.randint(0, V, (rows * C,), generator=generator),
+        row * V + torch.randint(0, V, (len(row),), generator=generator),
+        sharing[:, None].double() if int(sharing.max()) > 1 else None,
+    )
+    chosen = model.architecture.settings
+    shape = rows, chosen.hidden_width
+    masks = [
+        (torch.rand(shape, generator=generator) > 0.4).double() / 0.6
+        for _ in range(chosen.hidden_layers if chosen.dropout else 0)
+    ]
+    return batch, masks
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_the_closed_form_equals_reverse_mode_differentiation(data):
+    model = data.draw(models())
+    batch, masks = data.draw(batches(model))
+    frozen = model.architecture.settings.hidden != "none" and data.draw(st.booleans())
+    V = model.architecture.vocabulary_size
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(closed_form, "MOST_LOGITS", data.draw(st.sampled_from([1, 2 * V, 2**21])))
+        (loss, gradient), (expected_loss, expected) = both(model, batch, masks, frozen)
+    assert loss == pytest.approx(expected_loss, rel=1e-10)
+    scale = float(expected.abs().max())
+    torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10 * scale + 1e-15)
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_the_reference_agrees_with_finite_differences(hidden):
+    chosen = ModelSettings(
+        embedding_width=3, hidden=hidden, hidden_width=4, direct=hidden != "none", output_bias=True
+    )
+    shape = Architecture(vocabulary_size=5, context_length=2, settings=chosen)
+    model = initialise(shape, SplitMix64(3), torch.float64)
+    context, target = torch.tensor([[0, 1], [3, 3], [4, 2]]), torch.tensor([1, 0, 4])
+
+    def loss(*weights: Tensor) -> Tensor:
+        named = dict(zip(model.parameters, weights, strict=True))
+        return torch.nn.functional.cross_entropy(
+            logits(Model(shape, named, model.flat), context), target
+        )
+
+    leaves = [weights.detach().requires_grad_() for weights in model.parameters.values()]
+    assert torch.autograd.gradcheck(loss, leaves)
+
+
+def test_textbook_softmax_loss_and_gradient():
+    """Logits 2.0, 1.0, 0.1: probabilities 0.659, 0.242, 0.099."""
+    chosen = ModelSettings(embedding_width=1, hidden="none", output_bias=True)
+    shape = Architecture(vocabulary_size=3, context_length=1, settings=chosen)
+    arrays = {
+        "embedding": torch.ones(3, 1).double().numpy(),
+        "output": torch.tensor([[2.0, 1.0, 0.1]]).double().numpy(),
+        "output_bias": torch.zeros(3).double().numpy(),
+    }
+    model = restore(shape, arrays)
+    for loss, flat in both(model, Batch(torch.tensor([0]), torch.tensor([0])), []):
+        gradient = views(shape, flat)["output_bias"]
+        assert loss == pytest.approx(0.417, abs=5e-4)
+        assert gradient.tolist() == pytest.approx([-0.341, 0.242, 0.099], abs=5e-4)
+    p = logits(model, torch.tensor([[0]])).softmax(dim=1)[0]
+    assert p.tolist() == pytest.approx([0.659, 0.242, 0.099], abs=5e-4)
+
+
+@pytest.mark.parametrize(("dtype", "gap"), [(torch.float32, 300.0), (torch.float64, 2000.0)])
+def test_a_probability_below_the_smallest_number_still_has_its_loss(dtype, gap):
+    chosen = ModelSettings(embedding_width=1, hidden="none", output_bias=True)
+    shape = Architecture(vocabulary_size=2, context_length=1, settings=chosen)
+    model = initialise(shape, SplitMix64(0), dtype)
+    model.flat.zero_()
+    model.parameters["output_bias"][0] = gap
+    (loss, gradient), (expected_loss, expected) = both(
+        model, Batch(torch.tensor([0]), torch.tensor([1])), []
+    )
+    assert loss == expected_loss == gap
+    torch.testing.assert_close(gradient, expected)
+
+
+def test_logits_never_exist_for_more_rows_than_allowed():
+    chosen = ModelSettings(embedding_width=2, hidden="none")
+    shape = Architecture(vocabulary_size=2**15, context_length=1, settings=chosen)
+    model = initialise(shape, SplitMix64(0), torch.float32)
+    path = ClosedForm(model, views(shape, torch.zeros_like(model.flat)), frozen=False)
+    rows = torch.arange(1000)
+    loss = path(Batch(rows, rows * 2**15 + 7))
+    assert loss == pytest.approx(math.log(2**15), rel=1e-3)
+    assert path.memory.memory["logits"].numel() == 2**21
