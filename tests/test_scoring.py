@@ -1,0 +1,120 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from neural_ngram.contexts import distinct_contexts
+from neural_ngram.errors import ModelError
+from neural_ngram.model import Architecture, Model, initialise, logits
+from neural_ngram.randomness import SplitMix64
+from neural_ngram.scoring import score
+from neural_ngram.settings import ModelSettings
+from neural_ngram.windows import Windows, build_stream
+
+
+def windows(documents: list[list[int]], vocabulary: int, context_length: int = 2) -> Windows:
+    tokens, offsets = build_stream(
+        [np.array(ids) for ids in documents],
+        context_length=context_length,
+        vocabulary_size=vocabulary,
+        pad=0,
+    )
+    return Windows(tokens=tokens, offsets=offsets, context_length=context_length, bos=0)
+
+
+def random_windows(vocabulary: int, tokens: int) -> Windows:
+    draws = np.random.default_rng(5)
+    return windows([draws.integers(0, vocabulary, tokens).tolist() for _ in range(3)], vocabulary)
+
+
+def fresh(vocabulary: int, context_length: int = 2) -> Model:
+    shape = Architecture(
+        vocabulary_size=vocabulary,
+        context_length=context_length,
+        settings=ModelSettings(embedding_width=4, hidden_width=5),
+    )
+    return initialise(shape, SplitMix64(2), torch.float64)
+
+
+def row_by_row(model: Model, windows: Windows) -> list[float]:
+    rows = zip(windows.contexts().tolist(), windows.targets().tolist(), strict=True)
+    return [
+        float(logits(model, torch.tensor([context])).log_softmax(dim=1)[0, target])
+        for context, target in rows
+    ]
+
+
+@pytest.mark.parametrize(("vocabulary", "tokens"), [(4, 300), (60, 40)])
+@pytest.mark.parametrize("batch_size", [1, 7, 4096])
+def test_every_window_is_scored_as_if_alone(vocabulary, tokens, batch_size):
+    """With 4 tokens most contexts repeat, with 60 hardly any does."""
+    model, text = fresh(vocabulary), random_windows(vocabulary, tokens)
+    scores, expected = score(model, text, batch_size=batch_size), row_by_row(model, text)
+    np.testing.assert_allclose(scores.log_probabilities, expected, rtol=1e-12)
+    assert scores.loss_nats == pytest.approx(-sum(expected) / len(expected), rel=1e-12)
+    assert scores.tokens == len(text)
+
+
+@pytest.mark.parametrize("vocabulary", [4, 60])
+def test_accuracy_counts_the_most_probable_token(vocabulary):
+    model, text = fresh(vocabulary), random_windows(vocabulary, 200)
+    best = logits(model, torch.from_numpy(text.contexts().astype(np.int64))).argmax(dim=1)
+    hits = (best.numpy() == text.targets()).sum()
+    assert score(model, text, batch_size=64).correct == hits
+
+
+def test_equal_logits_give_the_loss_of_a_fair_die_and_the_lowest_token():
+    model, text = fresh(6), windows([[0, 1, 2, 3, 4, 5]], 6)
+    model.flat.zero_()
+    scores = score(model, text, batch_size=2)
+    assert scores.loss_nats == pytest.approx(math.log(6))
+    assert scores.correct == 1
+
+
+def test_distinct_contexts_are_found_and_kept():
+    text = windows([[1, 2, 3], [1, 2, 3], [1, 2, 4]], 5)
+    contexts = distinct_contexts(text)
+    assert text.contexts(contexts.first).tolist() == [[0, 0], [0, 1], [1, 2]]
+    assert contexts.sharing.tolist() == [3, 3, 3]
+    assert contexts.pairs.windows.tolist() == [3, 3, 2, 1]
+    assert contexts.pairs.target.tolist() == [1, 2, 3, 4]
+    assert distinct_contexts(text) is contexts
+
+
+def test_distinct_contexts_of_a_length_and_vocabulary_beyond_64_bits():
+    draws = np.random.default_rng(0)
+    ids = draws.integers(0, 50_000, 400)
+    text = windows([np.concatenate([ids, ids]).tolist()], 50_000, context_length=9)
+    contexts = distinct_contexts(text)
+    np.testing.assert_array_equal(
+        text.contexts(contexts.first)[contexts.context_of], text.contexts()
+    )
+    assert len(contexts) == len({tuple(row) for row in text.contexts().tolist()})
+
+
+def test_expected_distinct_contexts_match_a_simulation():
+    contexts = distinct_contexts(random_windows(8, 400))
+    draws = np.random.default_rng(1).integers(0, len(contexts.context_of), (2000, 50))
+    seen = np.mean([len(set(row)) for row in contexts.context_of[draws].tolist()])
+    assert contexts.expected_in_batch(50) == pytest.approx(seen, rel=0.01)
+
+
+def test_a_single_context_is_always_in_the_batch():
+    assert distinct_contexts(windows([[1], [2], [1]], 3)).expected_in_batch(5) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (windows([[1, 2, 9]], 10), "token 9 of the windows lies outside"),
+        (windows([[1, 2, 3]], 5, context_length=3), "contexts of 3 tokens but the model reads 2"),
+        (
+            Windows(tokens=np.zeros(2, np.uint8), offsets=np.array([0, 2]), context_length=2),
+            "no window",
+        ),
+    ],
+)
+def test_windows_of_another_model_are_refused(text, message):
+    with pytest.raises(ModelError, match=message):
+        score(fresh(5), text, batch_size=4)
