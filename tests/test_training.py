@@ -161,6 +161,15 @@ def test_shuffle_is_the_permutation_of_the_seed_and_sequential_is_text_order():
     assert rows["sequential"].tolist() == list(range(50))
 
 
+def test_a_long_permutation_is_fisher_yates_one_swap_at_a_time():
+    size, draws = 40_000, SplitMix64(9)
+    order = list(range(size))
+    for last in range(size - 1, 0, -1):
+        other = int(draws.draw(1)[0]) % (last + 1)  # rejections have a chance of 2^-40
+        order[last], order[other] = order[other], order[last]
+    assert SplitMix64(9).permutation(size).tolist() == order
+
+
 def test_replacement_draws_each_window_equally_often_and_only_full_batches():
     chosen = TrainingSettings(sampling="replacement", batch_size=300)
     rows = next(sampled_rows(10, chosen, SplitMix64(4)))

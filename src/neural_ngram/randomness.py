@@ -5,10 +5,14 @@ state grows by a fixed odd constant, and each output is a finalising mix of the 
 n-th state is known without the ones before it, a whole block is drawn at once.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["SplitMix64"]
+
+BLOCKS_ABOVE = 2**14
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -36,11 +40,14 @@ class SplitMix64:
 
     def permutation(self, size: int) -> NDArray[np.int64]:
         """(size,) a uniform permutation: Fisher-Yates from the last index down to 1."""
-        order = list(range(size))
-        bounds = np.arange(size, 1, -1, dtype=np.uint64)
-        for last, other in zip(range(size - 1, 0, -1), self._below(bounds).tolist(), strict=True):
-            order[last], order[other] = order[other], order[last]
-        return np.array(order, dtype=np.int64)
+        partners = self._below(np.arange(size, 1, -1, dtype=np.uint64)).astype(np.int64)
+        order = np.arange(size)
+        done = _swap_in_blocks(order, partners)
+        rest = order[: size - done].tolist()
+        for last, other in zip(range(len(rest) - 1, 0, -1), partners[done:].tolist(), strict=True):
+            rest[last], rest[other] = rest[other], rest[last]
+        order[: size - done] = rest
+        return order
 
     def _below(self, bounds: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """(n,) one unbiased integer below each bound, drawn in turn.
@@ -61,3 +68,27 @@ class SplitMix64:
             if len(rejected):
                 self.state = (before + (good + 1) * int(_GAMMA)) % 2**64
         return result
+
+
+def _swap_in_blocks(order: NDArray[np.int64], partners: NDArray[np.int64]) -> int:
+    """Swap each last index with its partner, many at once while an array is faster than a list.
+
+    Swaps are independent, and so may happen at once, when their partners differ and lie below all
+    of their indices. Returns how many were done.
+    """
+    done, seen = 0, np.empty_like(order)
+    while len(order) - done > BLOCKS_ABOVE:
+        left = len(order) - done
+        block = math.isqrt(left) // 3
+        while block > 1:
+            chosen = partners[done : done + block]
+            number = np.arange(block)
+            seen[chosen] = number
+            if chosen.max() < left - block and (seen[chosen] == number).all():
+                break
+            block //= 2
+        chosen = partners[done : done + block]
+        lasts = np.arange(left - 1, left - 1 - block, -1)
+        order[lasts], order[chosen] = order[chosen], order[lasts]
+        done += block
+    return done

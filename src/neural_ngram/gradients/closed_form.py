@@ -116,7 +116,7 @@ class _Output:
             if len(self.chunks) > 1:
                 cells = self._cells(batch.cells, rows)
                 ones = self.ones[: cells.numel()]
-            nats += self._nats(y_RV, linears, cells, ones)
+            nats += self._nats(y_RV, linears, cells)
             down = -1.0
             if batch.sharing is not None:
                 y_RV.mul_(batch.sharing[rows] / B)
@@ -126,7 +126,7 @@ class _Output:
                 linear.backward()
         return nats / B
 
-    def _nats(self, y_RV: Tensor, linears: list[Linear], cells: Tensor, ones: Tensor) -> float:
+    def _nats(self, y_RV: Tensor, linears: list[Linear], cells: Tensor) -> float:
         """Summed negative log-likelihood of the cells; leaves the probabilities in y.
 
         A probability too small for its type is looked up again as a logarithm.
@@ -135,7 +135,7 @@ class _Output:
             linear.forward()
         torch.softmax(y_RV, 1, out=y_RV)
         log_p_B = y_RV.view(-1).index_select(0, cells).log_()
-        nats = -torch.dot(log_p_B, ones).item()
+        nats = -log_p_B.sum().item()
         if nats >= self.most_nats and -float(log_p_B.amin()) >= self.most_nats:
             for linear in linears:
                 linear.forward()

@@ -115,7 +115,7 @@ class Run:
         batch = next(self.batches)
         masks = self.masks(len(batch.tokens)) if self.drops else ()
         loss = self.gradients(batch, masks)
-        if not math.isfinite(loss + torch.dot(self.gradient, self.gradient).item()):
+        if not math.isfinite(loss + self.gradient.sum().item()):
             self.require_finite(step, loss)
         self.optimizer.step(next(self.rates))
         self.record.batch_losses.append(loss)
