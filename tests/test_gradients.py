@@ -81,7 +81,7 @@ def batches(draw, model: Model) -> tuple[Batch, list[Tensor]]:
     return batch, masks
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_the_closed_form_equals_reverse_mode_differentiation(data):
     model = data.draw(models())

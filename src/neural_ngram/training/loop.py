@@ -145,7 +145,7 @@ class Run:
 
     def take_objective(self, step: int) -> None:
         """Score both partitions; remember the weights when validation has a new best."""
-        with self.averaged():
+        with self.averaged(), _products("full"):
             train, validation = (
                 score(self.model, self.windows[name], batch_size=4096).loss_nats
                 for name in ("train", "validation")
