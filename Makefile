@@ -1,11 +1,12 @@
 # make repro   set up, run the pipeline, show what came out
 # make test    set up, run the tests            make test-slow   the long ones
 # make lint    format, style, types, layers     make ui          the runs, at 127.0.0.1:5000
+# make bench   our speed beside the usual ways, in one run
 PYTHON ?= python3
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: repro test test-slow lint ui
+.PHONY: repro test test-slow lint ui bench
 
 repro: .venv/installed
 	dvc repro
@@ -28,6 +29,10 @@ lint: .venv/installed
 
 ui: .venv/installed
 	mlflow ui --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --port 5000 --workers 1
+
+bench: .venv/installed
+	PYTHONPATH=src python benchmarks/training.py
+	PYTHONPATH=src python benchmarks/ngram.py
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import settings
 
 settings.register_profile("local", deadline=None)
@@ -29,3 +30,6 @@ def real_data(data_folder: Path) -> Callable[[str], Path]:
         return path
 
     return find
+
+
+torch.set_num_threads(1)
