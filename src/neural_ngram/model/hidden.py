@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from neural_ngram.settings import ModelSettings
 
-__all__ = ["hidden_layers", "hidden_shapes", "layer_suffixes"]
+__all__ = ["affine", "hidden_layers", "hidden_shapes", "layer_suffixes"]
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
@@ -30,6 +30,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
     "gelu": functional.gelu,
 }
+
+
+def affine(x_BI: Tensor, weight_IO: Tensor, bias: Tensor | None) -> Tensor:
+    """(B, O) x W, plus the bias if there is one."""
+    return x_BI @ weight_IO if bias is None else torch.addmm(bias, x_BI, weight_IO)
 
 
 def layer_suffixes(settings: ModelSettings) -> list[str]:
@@ -69,9 +74,9 @@ def hidden_layers(
             gate, up, down = (weights[name + suffix] for name in ("gate", "up", "down"))
             h_BI = (functional.silu(h_BI @ gate) * (h_BI @ up)) @ down
         else:
-            z_BH = h_BI @ weights["hidden" + suffix]
             bias = weights.get("hidden_bias" + suffix)
-            h_BI = ACTIVATIONS[settings.hidden](z_BH if bias is None else z_BH + bias)
+            z_BH = affine(h_BI, weights["hidden" + suffix], bias)
+            h_BI = ACTIVATIONS[settings.hidden](z_BH)
         if masks:
             h_BI = h_BI * masks[layer]
     return h_BI

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from neural_ngram.errors import ModelError
 from neural_ngram.model.architecture import Architecture, bias_names, parameter_shapes
-from neural_ngram.model.hidden import hidden_layers
+from neural_ngram.model.hidden import affine, hidden_layers
 from neural_ngram.model.initialisation import draw_matrix
 from neural_ngram.randomness import SplitMix64
 
@@ -162,7 +162,6 @@ def logits(model: Model, context_BC: Tensor, masks: Sequence[Tensor] = ()) -> Te
     weights, settings = model.parameters, model.architecture.settings
     x_BK = embed(model, context_BC)
     h_BW = hidden_layers(settings, weights, x_BK, masks)
-    logits_BV = h_BW @ (weights["embedding"].t() if settings.tied_output else weights["output"])
-    if settings.direct:
-        logits_BV = logits_BV + x_BK @ weights["direct"]
-    return logits_BV + weights["output_bias"] if settings.output_bias else logits_BV
+    output_WV = weights["embedding"].t() if settings.tied_output else weights["output"]
+    logits_BV = affine(h_BW, output_WV, weights.get("output_bias"))
+    return torch.addmm(logits_BV, x_BK, weights["direct"]) if settings.direct else logits_BV
