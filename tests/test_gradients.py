@@ -14,6 +14,14 @@ from neural_ngram.settings import ModelSettings
 HIDDEN = ["swiglu", "tanh", "relu", "sigmoid", "gelu", "none"]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def both(model: Model, batch: Batch, masks: list[Tensor], frozen: bool = False):
     """(loss, flat gradient) of the closed form and of the reference."""
     results = []
