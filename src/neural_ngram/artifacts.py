@@ -43,14 +43,18 @@ _DESCRIPTION = "neural_ngram"
 
 
 @contextmanager
-def atomic(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path`, renamed to it when the block succeeds, removed when not."""
+def atomic(path: Path, *, durable: bool = True) -> Iterator[Path]:
+    """A temporary name beside `path`, renamed to it when the block succeeds, removed when not.
+
+    durable: wait until the disk has it, so that it survives a loss of power as well.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
         with temporary.open("rb") as written:
-            os.fsync(written.fileno())
+            if durable:
+                os.fsync(written.fileno())
         temporary.replace(path)
     finally:
         with suppress(FileNotFoundError):
@@ -135,11 +139,15 @@ def read_array(path: Path) -> NDArray[Any]:
 
 
 def write_tensors(
-    path: Path, tensors: Mapping[str, NDArray[Any]], description: Mapping[str, Any]
+    path: Path,
+    tensors: Mapping[str, NDArray[Any]],
+    description: Mapping[str, Any],
+    *,
+    durable: bool = True,
 ) -> None:
     """Write a safetensors file; the description is its one metadata entry, as sorted JSON."""
     metadata = {_DESCRIPTION: json.dumps(description, sort_keys=True, allow_nan=False)}
-    with atomic(path) as temporary:
+    with atomic(path, durable=durable) as temporary:
         temporary.write_bytes(safetensors.numpy.save(dict(tensors), metadata))
 
 

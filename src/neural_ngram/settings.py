@@ -224,6 +224,9 @@ class TrainingSettings:
         "steps between full train and validation losses; also at step 0 and at the end",
         least=1,
     )
+    checkpoint_every: int = setting(
+        1000, "steps between checkpoints, from which an interrupted training goes on", least=1
+    )
     patience: int | None = setting(
         None,
         "stop after so many validation losses without a new best, and keep the best weights; "

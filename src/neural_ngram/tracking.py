@@ -24,23 +24,37 @@ __all__ = ["Run", "find_run", "start_run"]
 
 EXPERIMENT = "neural-ngram"
 MODEL_TAG = "model_sha256"
+TRAINING_TAG = "training_sha256"
 _BATCH = 1000
 _PARAMETERS_A_CALL = 100
 
 
 @dataclass
 class Run:
-    """An MLflow run; metrics are gathered and written in batches."""
+    """An MLflow run; metrics are gathered and written in batches.
+
+    continued: it has been interrupted or is repeated, so what it holds already is not added again.
+    """
 
     client: MlflowClient
     run_id: str
+    continued: bool = False
     pending: list[Metric] = field(default_factory=list)
+    known: dict[str, set[int]] = field(default_factory=dict)
 
     def metric(self, name: str, value: float, step: int = 0) -> None:
         """Add one value of one metric."""
+        if self.continued and step in self._known_steps(name):
+            return
         self.pending.append(Metric(name, value, int(time.time() * 1000), step))
         if len(self.pending) >= _BATCH:
             self.flush()
+
+    def _known_steps(self, name: str) -> set[int]:
+        if name not in self.known:
+            history = self.client.get_metric_history(self.run_id, name)
+            self.known[name] = {metric.step for metric in history}
+        return self.known[name]
 
     def metrics(self, values: Mapping[str, float], step: int = 0) -> None:
         """Add several metrics of one step."""
@@ -86,28 +100,49 @@ class Run:
 
 
 @contextmanager
-def start_run(name: str, parameters: Mapping[str, object]) -> Iterator[Run]:
-    """A new run, FINISHED when the block ends and FAILED when it raises."""
+def start_run(
+    name: str, parameters: Mapping[str, object], training: str | None = None
+) -> Iterator[Run]:
+    """A run: FINISHED when the block ends, FAILED when it raises, KILLED when it is interrupted.
+
+    training: identifies what is trained; an earlier run of the same, interrupted or repeated, goes
+    on instead of a new one.
+    """
     client, experiment = _connect()
-    run = Run(client, client.create_run(experiment, run_name=name).info.run_id)
+    found = _newest(client, experiment, TRAINING_TAG, training) if training else None
+    if found is None:
+        tags = {TRAINING_TAG: training} if training else {}
+        created = client.create_run(experiment, run_name=name, tags=tags)
+        run = Run(client, created.info.run_id)
+    else:
+        run = Run(client, found, continued=True)
+        client.update_run(found, status="RUNNING")
     run.parameters(parameters)
     run.commit()
     status = "FAILED"
     try:
         yield run
         status = "FINISHED"
+    except (KeyboardInterrupt, SystemExit):
+        status = "KILLED"
+        raise
     finally:
         run.flush()
         client.set_terminated(run.run_id, status)
+
+
+def _newest(client: MlflowClient, experiment: str, tag: str, value: str) -> str | None:
+    found = client.search_runs([experiment], f"tags.{tag} = '{value}'", max_results=1)
+    return str(found[0].info.run_id) if found else None
 
 
 @contextmanager
 def find_run(model_sha256: str, name: str, parameters: Mapping[str, object]) -> Iterator[Run]:
     """The newest run of the model with this hash; a new one when the store has none."""
     client, experiment = _connect()
-    found = client.search_runs([experiment], f"tags.{MODEL_TAG} = '{model_sha256}'", max_results=1)
+    found = _newest(client, experiment, MODEL_TAG, model_sha256)
     if found:
-        run = Run(client, found[0].info.run_id)
+        run = Run(client, found)
         yield run
         run.flush()
     else:

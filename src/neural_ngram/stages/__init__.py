@@ -3,6 +3,8 @@
 Here are the paths that stages hand on to each other, and the frame that they share.
 """
 
+import hashlib
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,7 @@ from neural_ngram.configuration import typed
 from neural_ngram.errors import NeuralNgramError
 from neural_ngram.settings import Settings, flatten
 
-__all__ = ["parameters", "run", "run_name", "say"]
+__all__ = ["cache", "code_sha256", "parameters", "run", "run_name", "say"]
 
 RAW = Path("data/raw")
 SPLITS = Path("data/splits")
@@ -56,6 +58,20 @@ def run(stage: Callable[[Settings], None]) -> None:
         sys.exit(f"{label}: error: there is no params.yaml in {root}; run from the project's root")
     sys.argv[1:1] = _QUIET_HYDRA
     hydra.main(version_base="1.3", config_path=str(root), config_name="params")(guarded)()
+
+
+def cache() -> Path:
+    """What outlives a stage but is no output of it; queued and temporary experiments share it."""
+    return Path(os.environ.get("DVC_ROOT", ".")).resolve() / ".cache"
+
+
+def code_sha256() -> str:
+    """Hexadecimal SHA-256 of this package's code."""
+    package = Path(__file__).parents[1]
+    total = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        total.update(f"{file.relative_to(package).as_posix()}\n".encode() + file.read_bytes())
+    return total.hexdigest()
 
 
 def say(text: str) -> None:

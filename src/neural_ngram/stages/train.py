@@ -13,41 +13,70 @@ from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import sha256_of_file, write_csv
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, Settings
-from neural_ngram.stages import MODEL, TOKENIZER, TRAINING, WINDOWS, parameters, run, run_name, say
+from neural_ngram.stages import (
+    MODEL,
+    TOKENIZER,
+    TRAINING,
+    WINDOWS,
+    cache,
+    code_sha256,
+    parameters,
+    run,
+    run_name,
+    say,
+)
 from neural_ngram.stages.progress import progress
 from neural_ngram.tracking import MODEL_TAG, Run, start_run
-from neural_ngram.training import Record, train
+from neural_ngram.training import Checkpoints, Record, resume
 from neural_ngram.vectors import read_word2vec
 
 
 def main(settings: Settings) -> None:
-    """Train, save weights and curves, log a run."""
+    """Train, save weights and curves, log a run; go on where an interrupted training stopped."""
     torch.set_num_threads(settings.training.threads)
     loaded = {name: token_windows.load(WINDOWS / name) for name in ("train", "validation")}
     windows = {name: part for name, (part, _) in loaded.items()}
     origins = {name: origin for name, (_, origin) in loaded.items()}
+    model = _fresh_model(settings, windows["train"], origins["train"]["vocabulary_size"])
+    count = models.parameter_count(model.architecture)
+    say(f"{count:,} parameters, {len(windows['train']):,} windows of train")
+    described = parameters(settings) | {"parameters": count}
+    checkpoints = Checkpoints(cache() / "checkpoints", _identity(settings), say)
+    with checkpoints.lock():
+        with start_run(run_name(settings), described, checkpoints.key) as tracked:
+            for name, origin in origins.items():
+                tracked.dataset(name, origin["documents_sha256"], WINDOWS / name)
+            with progress(settings.training.max_steps) as watch:
+                record = resume(model, windows, settings, watch, checkpoints)
+            _save(model, record, origins["train"])
+            _log(tracked, record, origins)
+        checkpoints.remove()
+
+
+def _fresh_model(
+    settings: Settings, windows: token_windows.Windows, vocabulary_size: int
+) -> models.Model:
     architecture = models.Architecture(
-        vocabulary_size=origins["train"]["vocabulary_size"],
-        context_length=windows["train"].context_length,
+        vocabulary_size=vocabulary_size,
+        context_length=windows.context_length,
         settings=settings.model,
     )
     dtype = getattr(torch, settings.training.dtype)
     model = models.initialise(architecture, SplitMix64(settings.training.seed), dtype)
     _place_pretrained(model, settings.model)
-    count = models.parameter_count(architecture)
-    say(f"{count:,} parameters, {len(windows['train']):,} windows of train")
-    with start_run(run_name(settings), parameters(settings) | {"parameters": count}) as tracked:
-        for name, origin in origins.items():
-            documents = WINDOWS / name
-            tracked.dataset(name, origin["documents_sha256"], documents)
-        with progress(settings.training.max_steps) as watch:
-            record = train(model, windows, settings.optimizer, settings.training, watch)
-        hashes = ("tokenizer_sha256", "documents_sha256")
-        models.save(model, MODEL, {key: origins["train"][key] for key in hashes})
-        if record.kept_step < settings.training.max_steps:
-            say(f"kept the weights of step {record.kept_step:,}, the best on validation")
-        _write_curves(record)
-        _log(tracked, record, origins)
+    return model
+
+
+def _identity(settings: Settings) -> dict[str, dict[str, Any]]:
+    """All that the weights and curves of a training depend on."""
+    files = [file for folder in ("train", "validation") for file in (WINDOWS / folder).iterdir()]
+    pretrained = settings.model.pretrained_embedding
+    files += [Path(pretrained)] if pretrained else []
+    return {
+        "settings": parameters(settings),
+        "data": {file.as_posix(): sha256_of_file(file) for file in sorted(files)},
+        "code": {"neural_ngram": code_sha256(), "torch": torch.__version__},
+    }
 
 
 def _place_pretrained(model: models.Model, settings: ModelSettings) -> None:
@@ -60,7 +89,12 @@ def _place_pretrained(model: models.Model, settings: ModelSettings) -> None:
     say(f"{len(ids):,} of {len(tokens):,} embeddings from {settings.pretrained_embedding}")
 
 
-def _write_curves(record: Record) -> None:
+def _save(model: models.Model, record: Record, origin: dict[str, Any]) -> None:
+    models.save(
+        model, MODEL, {key: origin[key] for key in ("tokenizer_sha256", "documents_sha256")}
+    )
+    if record.kept_step < len(record.batch_losses):
+        say(f"kept the weights of step {record.kept_step:,}, the best on validation")
     write_csv(TRAINING / "objectives.csv", pd.DataFrame(map(asdict, record.objectives)))
     losses = pd.DataFrame({"batch_loss_nats": record.batch_losses})
     losses.insert(0, "step", range(1, len(losses) + 1))

@@ -5,6 +5,7 @@ H hidden width, V vocabulary.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import TrainingSettings
 from neural_ngram.windows import Windows
 
-__all__ = ["Batches", "dropout_masks", "sampled_rows", "shares_contexts"]
+__all__ = ["Batches", "Position", "dropout_masks", "sampled_rows", "shares_contexts"]
 
 BLOCK = 2**16
 LEAST_WORK_SAVED = 2**21
@@ -60,21 +61,44 @@ def shares_contexts(architecture: Architecture, windows: Windows, batch_size: in
     return rows <= batch_size / 2 and saved >= LEAST_WORK_SAVED
 
 
+@dataclass(frozen=True)
+class Position:
+    """Where a block of `sampled_rows` starts.
+
+    state: of the random numbers. taken: how many batches all blocks before it gave.
+    """
+
+    state: int
+    taken: int = 0
+
+
 class Batches:
-    """Endless batches of one partition, gathered many at a time and never one row at a time."""
+    """Endless batches of one partition, gathered many at a time and never one row at a time.
+
+    position: of the block that the last batch was cut from.
+    """
 
     def __init__(self, model: Model, windows: Windows, settings: TrainingSettings) -> None:
         self.windows, self.settings, self.dtype = windows, settings, model.dtype
         self.vocabulary_size = model.architecture.vocabulary_size
         self.shared = shares_contexts(model.architecture, windows, settings.batch_size)
+        self.position = Position(SplitMix64(settings.seed).state)
 
     def __iter__(self) -> Iterator[Batch]:
-        order = sampled_rows(len(self.windows), self.settings, SplitMix64(self.settings.seed))
-        step = max(1, BLOCK // self.settings.batch_size) * self.settings.batch_size
-        for rows in order:
-            for start in range(0, len(rows), step):
+        return self.after(0, self.position)
+
+    def after(self, taken: int, position: Position) -> Iterator[Batch]:
+        """The batches after the first `taken`; `position` is as it was when these were taken."""
+        generator = SplitMix64(position.state)
+        B = self.settings.batch_size
+        step, skipped = max(1, BLOCK // B) * B, (taken - position.taken) * B
+        self.position = position
+        for rows in sampled_rows(len(self.windows), self.settings, generator):
+            for start in range(skipped, len(rows), step):
                 block = rows[start : start + step]
                 yield from self._shared(block) if self.shared else self._single(block)
+            skipped = 0
+            self.position = Position(generator.state, self.position.taken + -(-len(rows) // B))
 
     def _single(self, rows: NDArray[np.int64]) -> Iterator[Batch]:
         """Each window in a row of its own."""

@@ -4,7 +4,9 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,12 +15,13 @@ from neural_ngram.gradients import Autograd, ClosedForm
 from neural_ngram.model import Model, views, without_autograd
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.scoring import check_windows, score
-from neural_ngram.settings import OptimizerSettings, TrainingSettings
-from neural_ngram.training.batches import Batches, dropout_masks
+from neural_ngram.settings import OptimizerSettings, Settings, TrainingSettings
+from neural_ngram.training.batches import Batches, Position, dropout_masks
+from neural_ngram.training.checkpoints import Checkpoints, State
 from neural_ngram.training.optimizer import Optimizer, learning_rates
 from neural_ngram.windows import Windows
 
-__all__ = ["Objective", "Record", "train"]
+__all__ = ["Objective", "Record", "resume", "train"]
 
 DROPOUT_STREAM = 0x5851F42D4C957F2D
 WATCH_EVERY = 100
@@ -63,21 +66,52 @@ def train(
     Raises TrainingError at the first step whose loss or gradient is not finite, before its update,
     and ModelError when the windows do not belong to the model.
     """
-    closed_form = settings.gradients == "closed_form"
-    with _products(settings.products), torch.inference_mode(closed_form):
+    with _arithmetic(settings):
         run = Run(model, windows, optimizer_settings, settings)
+        return _advance(run, watch, lambda _, __: None)
+
+
+def resume(
+    model: Model,
+    windows: dict[str, Windows],
+    settings: Settings,
+    watch: Callable[[Record], None],
+    checkpoints: Checkpoints,
+) -> Record:
+    """The same from the newest checkpoint, if there is one; writes one every `checkpoint_every`.
+
+    The weights and the record are, to the bit, those of a training that was never interrupted.
+
+    Raises what `train` and `Checkpoints.latest` raise.
+    """
+    with _arithmetic(settings.training):
+        run = Run(model, windows, settings.optimizer, settings.training)
+        saved = checkpoints.latest()
+        if saved is not None:
+            run.restore(saved)
+        return _advance(run, watch, lambda run, step: checkpoints.write(run.state(step)))
+
+
+def _advance(
+    run: "Run", watch: Callable[[Record], None], save: Callable[["Run", int], None]
+) -> Record:
+    """Take the steps that are left."""
+    settings, first = run.settings, run.taken + 1
+    if not run.taken:
         run.take_objective(0)
-        watch(run.record)
-        for step in range(1, settings.max_steps + 1):
-            run.step(step)
-            objective_due = step % settings.evaluate_every == 0 or step == settings.max_steps
-            if objective_due:
-                run.take_objective(step)
-            if objective_due or step % WATCH_EVERY == 0:
-                watch(run.record)
-            if run.out_of_patience():
-                break
-        run.keep()
+    watch(run.record)
+    for step in range(first, settings.max_steps + 1):
+        run.step(step)
+        objective_due = step % settings.evaluate_every == 0 or step == settings.max_steps
+        if objective_due:
+            run.take_objective(step)
+        if objective_due or step % WATCH_EVERY == 0:
+            watch(run.record)
+        if run.out_of_patience():
+            break
+        if step % settings.checkpoint_every == 0:
+            save(run, step)
+    run.keep()
     return run.record
 
 
@@ -94,7 +128,7 @@ class Run:
         frozen = model.architecture.settings.freeze_embedding
         self.model, self.windows, self.settings = model, windows, settings
         self.rate = optimizer_settings.learning_rate
-        self.record = Record()
+        self.record, self.taken = Record(), 0
         self.gradient = torch.zeros_like(model.flat)
         into = views(model.architecture, self.gradient)
         weights = without_autograd(model) if torch.is_inference_mode_enabled() else model
@@ -103,7 +137,8 @@ class Run:
         self.optimizer = Optimizer(weights, self.gradient, optimizer_settings, frozen=frozen)
         for partition in ("train", "validation"):
             check_windows(model, windows[partition])
-        self.batches = iter(Batches(model, windows["train"], settings))
+        self.sampler = Batches(model, windows["train"], settings)
+        self.batches = iter(self.sampler)
         self.rates = learning_rates(optimizer_settings, settings.max_steps)
         self.drops = model.architecture.settings.dropout > 0
         self.dropout = SplitMix64(settings.seed ^ DROPOUT_STREAM)
@@ -121,6 +156,34 @@ class Run:
         self.record.batch_losses.append(loss)
         if self.average is not None:
             self.average.lerp_(self.model.flat, 1 - self._averaging_decay(step))
+
+    def state(self, step: int) -> State:
+        """Everything that the steps after this one depend on."""
+        objectives = [tuple(vars(objective).values()) for objective in self.record.objectives]
+        arrays = {
+            "batch_losses": np.array(self.record.batch_losses),
+            "objectives": np.array(objectives, dtype=np.float64),
+        } | {name: tensor.numpy() for name, tensor in self._tensors().items()}
+        position = self.sampler.position
+        return State(step, arrays, (position.state, position.taken), self.dropout.state)
+
+    def restore(self, saved: State) -> None:
+        """Go on after the saved state."""
+        for name, tensor in self._tensors().items():
+            tensor.copy_(torch.from_numpy(saved.arrays[name].copy()))
+        self.record.batch_losses = saved.arrays["batch_losses"].tolist()
+        self.record.objectives = [
+            Objective(int(step), *losses) for step, *losses in saved.arrays["objectives"].tolist()
+        ]
+        self.taken = saved.step
+        self.batches = self.sampler.after(saved.step, Position(*saved.position))
+        self.rates = islice(self.rates, saved.step, None)
+        self.dropout.state = saved.dropout
+
+    def _tensors(self) -> dict[str, Tensor]:
+        kept = {"weights": self.model.flat, "average": self.average, "best": self.best}
+        named = {name: tensor for name, tensor in kept.items() if tensor is not None}
+        return named | self.optimizer.state()
 
     def masks(self, tokens: int) -> list[Tensor]:
         """The dropout masks of a batch whose contexts hold so many tokens."""
@@ -191,6 +254,13 @@ class Run:
                 f"{what} is {value}: training diverged; "
                 f"lower optimizer.learning_rate (now {self.rate:g})"
             )
+
+
+@contextmanager
+def _arithmetic(settings: TrainingSettings) -> Iterator[None]:
+    closed_form = settings.gradients == "closed_form"
+    with _products(settings.products), torch.inference_mode(closed_form):
+        yield
 
 
 @contextmanager

@@ -42,6 +42,12 @@ class Optimizer:
             self.mean, self.mean_square = (torch.zeros_like(self.weights) for _ in range(2))
             self.steps = torch.zeros(())
 
+    def state(self) -> dict[str, Tensor]:
+        """What the next step depends on besides weights and gradient; views, not copies."""
+        if self.settings.name == "sgd":
+            return {}
+        return {"mean": self.mean, "mean_square": self.mean_square, "steps": self.steps}
+
     def step(self, rate: float) -> None:
         """Move the weights against the gradient."""
         decay = self.settings.weight_decay
