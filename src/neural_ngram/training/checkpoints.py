@@ -105,6 +105,8 @@ class Checkpoints:
         """Add a checkpoint; the oldest go."""
         if not self.held:
             return
+        if not (self.folder / "identity.json").exists():
+            write_json(self.folder / "identity.json", self.identity)
         description = {
             "identity": self.identity,
             "step": state.step,
@@ -115,8 +117,6 @@ class Checkpoints:
         path = self.folder / f"step-{state.step:012}.safetensors"
         # Waiting for the disk would cost five times the rest; after a loss of power the hash tells.
         write_tensors(path, state.arrays, description, durable=False)
-        if not (self.folder / "identity.json").exists():
-            write_json(self.folder / "identity.json", self.identity)
         for path in self._paths()[:-KEPT]:
             path.unlink()
 
