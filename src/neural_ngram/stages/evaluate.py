@@ -75,7 +75,8 @@ def main(settings: Settings) -> None:
         tracked.metrics(dict(_flat(metrics)), settings.training.max_steps)
         tracked.metrics(dict(_flat(counted)))
         tracked.artifact(EVALUATION, "evaluation")
-        tracked.artifact(ORACLE / "entropies.csv", "oracle")
+        for table in ("entropies.csv", "discounts.csv"):
+            tracked.artifact(ORACLE / table, "oracle")
 
 
 def _line(name: str, metrics: dict[str, Any]) -> str:

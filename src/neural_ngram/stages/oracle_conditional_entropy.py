@@ -31,6 +31,8 @@ def main(settings: Settings) -> None:
     }
     table = pd.DataFrame(map(asdict, entropies)).rename(columns={"order": "k"})
     write_csv(ORACLE / "entropies.csv", table)
+    discounts = [{"order": n, **asdict(of)} for n, of in enumerate(rival.discounts, start=1)]
+    write_csv(ORACLE / "discounts.csv", pd.DataFrame(discounts))
     save_kneser_ney(rival, ORACLE / "kneser_ney.safetensors")
     floors = {f"k{entropy.order}": {"entropy_nats": entropy.entropy_nats} for entropy in entropies}
     write_json(ORACLE / "metrics.json", {"oracle": floors, "kneser_ney": losses})
