@@ -257,6 +257,10 @@ class TrainingSettings:
         "float32", "arithmetic of weights and losses", choices=("float32", "float64")
     )
     threads: int = setting(1, "CPU threads of the tensor library", least=1)
+    probe: str = setting(
+        "", "text whose last tokens are followed through the fresh network, as evidence"
+    )
+    replay: bool = setting(False, "train once more from the same seed and compare every bit")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,19 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = copy_project(tmp_path_factory.mktemp("pipeline"))
     project.first_output = project.experiment()
     return project
+
+
+@pytest.fixture(scope="session")
+def run_preset(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Project]:
+    """Compose an experiment in a project of its own and run some of its stages."""
+
+    def run(name: str, *overrides: str, stages: tuple[str, ...]) -> Project:
+        project = copy_project(tmp_path_factory.mktemp(name))
+        composed = project.run("neural-ngram", "compose", f"experiment={name}", *overrides)
+        assert composed.returncode == 0, composed.stderr
+        for stage in stages:
+            done = project.stage(stage)
+            assert done.returncode == 0, done.stdout + done.stderr
+        return project
+
+    return run

@@ -34,10 +34,15 @@ def main(settings: Settings) -> None:
         method = "greedy" if each is None else f"temperature {asked.temperature:g}"
         text = tokenizer.decode(prompt + continuation.ids)
         texts.append(
-            {"method": method, "text": text, "ids": continuation.ids} | {"stop": continuation.stop}
+            {"method": method, "text": text, "ids": continuation.ids}
+            | {"bytes_hex": tokenizer.decode_bytes(continuation.ids).hex()}
+            | {"stop": continuation.stop}
         )
         say(f"{method}: {text}")
-    write_json(GENERATION / "samples.json", {"prompt": asked.prompt, "continuations": texts})
+    write_json(
+        GENERATION / "samples.json",
+        {"prompt": asked.prompt, "prompt_ids": prompt, "continuations": texts},
+    )
     with find_run(sha256_of_file(MODEL), run_name(settings), parameters(settings)) as tracked:
         folder = f"generation/temperature-{asked.temperature:g}-seed-{asked.seed}"
         tracked.artifact(GENERATION, folder)

@@ -1,5 +1,6 @@
 """train: a model from the windows of train; validation is only scored."""
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import torch
 from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
-from neural_ngram.artifacts import sha256_of_file, write_csv
+from neural_ngram.artifacts import sha256_of_file, write_csv, write_json
+from neural_ngram.evidence import evidence_of_start, losses
+from neural_ngram.generation import opening_context
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, Settings
 from neural_ngram.stages import (
@@ -27,19 +30,25 @@ from neural_ngram.stages import (
 )
 from neural_ngram.stages.progress import progress
 from neural_ngram.tracking import MODEL_TAG, Run, start_run
-from neural_ngram.training import Checkpoints, Record, resume
+from neural_ngram.training import Checkpoints, Record, resume, train
 from neural_ngram.vectors import read_word2vec
 
 
 def main(settings: Settings) -> None:
-    """Train, save weights and curves, log a run; go on where an interrupted training stopped."""
+    """Train, save weights, curves and evidence, log a run; go on where one was interrupted."""
     torch.set_num_threads(settings.training.threads)
     loaded = {name: token_windows.load(WINDOWS / name) for name in ("train", "validation")}
     windows = {name: part for name, (part, _) in loaded.items()}
     origins = {name: origin for name, (_, origin) in loaded.items()}
-    model = _fresh_model(settings, windows["train"], origins["train"]["vocabulary_size"])
-    count = models.parameter_count(model.architecture)
+    architecture = models.Architecture(
+        vocabulary_size=origins["train"]["vocabulary_size"],
+        context_length=windows["train"].context_length,
+        settings=settings.model,
+    )
+    model = _fresh(architecture, settings)
+    count = models.parameter_count(architecture)
     say(f"{count:,} parameters, {len(windows['train']):,} windows of train")
+    evidence = evidence_of_start(model, windows, _probed(settings, architecture), settings.training)
     described = parameters(settings) | {"parameters": count}
     checkpoints = Checkpoints(cache() / "checkpoints", _identity(settings), say)
     with checkpoints.lock():
@@ -48,23 +57,22 @@ def main(settings: Settings) -> None:
                 tracked.dataset(name, origin["documents_sha256"], WINDOWS / name)
             with progress(settings.training.max_steps) as watch:
                 record = resume(model, windows, settings, watch, checkpoints)
+            say(
+                f"the first loss was {record.objectives[0].train_loss_nats:.4f} nats, beside "
+                f"ln V = {math.log(architecture.vocabulary_size):.4f} of a model that knows nothing"
+            )
             _save(model, record, origins["train"])
+            evidence |= losses(record) | {"sha256": _hashes(origins)}
+            evidence["test_text_encoded_or_scored"] = (WINDOWS / "test").exists()
+            if settings.training.replay:
+                again = _fresh(architecture, settings)
+                repeated = train(again, windows, settings.optimizer, settings.training)
+                evidence["same_seed_replays_bitwise"] = repeated == record and bool(
+                    torch.equal(again.flat, model.flat)
+                )
+            write_json(TRAINING / "evidence.json", evidence)
             _log(tracked, record, origins)
         checkpoints.remove()
-
-
-def _fresh_model(
-    settings: Settings, windows: token_windows.Windows, vocabulary_size: int
-) -> models.Model:
-    architecture = models.Architecture(
-        vocabulary_size=vocabulary_size,
-        context_length=windows.context_length,
-        settings=settings.model,
-    )
-    dtype = getattr(torch, settings.training.dtype)
-    model = models.initialise(architecture, SplitMix64(settings.training.seed), dtype)
-    _place_pretrained(model, settings.model)
-    return model
 
 
 def _identity(settings: Settings) -> dict[str, dict[str, Any]]:
@@ -76,6 +84,32 @@ def _identity(settings: Settings) -> dict[str, dict[str, Any]]:
         "settings": parameters(settings),
         "data": {file.as_posix(): sha256_of_file(file) for file in sorted(files)},
         "code": {"neural_ngram": code_sha256(), "torch": torch.__version__},
+    }
+
+
+def _fresh(architecture: models.Architecture, settings: Settings) -> models.Model:
+    dtype = getattr(torch, settings.training.dtype)
+    model = models.initialise(architecture, SplitMix64(settings.training.seed), dtype)
+    _place_pretrained(model, settings.model)
+    return model
+
+
+def _probed(settings: Settings, architecture: models.Architecture) -> list[int]:
+    """The context of `training.probe`; without one, of the first window of train."""
+    if not settings.training.probe:
+        windows, _ = token_windows.load(WINDOWS / "train")
+        first: list[int] = windows.contexts(slice(1))[0].tolist()
+        return first
+    tokenizer = tokenizers.load(TOKENIZER)
+    ids = next(tokenizer.encode([settings.training.probe])).tolist()
+    return opening_context(ids, length=architecture.context_length, bos=tokenizer.bos)
+
+
+def _hashes(origins: dict[str, dict[str, Any]]) -> dict[str, str]:
+    return {
+        "model": sha256_of_file(MODEL),
+        "tokenizer": origins["train"]["tokenizer_sha256"],
+        **{f"{name}_documents": origin["documents_sha256"] for name, origin in origins.items()},
     }
 
 
