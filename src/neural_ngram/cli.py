@@ -2,7 +2,9 @@
 
 import argparse
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from hydra.errors import HydraException
 
@@ -28,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     arpa = commands.add_parser("arpa", help="write the count model of the last run in ARPA format")
     arpa.add_argument("file", type=Path)
     arpa.set_defaults(run=lambda chosen: _arpa(chosen.file))
+    _add_commands(commands)
     chosen = parser.parse_args(arguments)
     try:
         chosen.run(chosen)
@@ -35,6 +38,46 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"neural-ngram: {problem}", file=sys.stderr)
         return 1
     return 0
+
+
+def _add_commands(commands: Any) -> None:
+    """The commands that look at the last run; their modules import torch, so only when they run."""
+    count = {"type": int, "default": 10, "help": "how many (10)"}
+    following = commands.add_parser("next", help="the most probable next tokens after a prompt")
+    following.add_argument("prompt")
+    following.add_argument("--count", **count)
+    following.set_defaults(run=lambda chosen: _inspection().show_next(chosen.prompt, chosen.count))
+    near = commands.add_parser("neighbours", help="the tokens nearest to one in embedding space")
+    near.add_argument("token", help="its text, or its ID as #12")
+    near.add_argument("--count", **count)
+    near.set_defaults(run=lambda chosen: _inspection().show_neighbours(chosen.token, chosen.count))
+    sizes = commands.add_parser("parameters", help="how large tables of counts would be")
+    sizes.add_argument("--vocabulary", type=int, help="for so many tokens, without a model")
+    sizes.set_defaults(run=lambda chosen: _inspection().show_parameters(chosen.vocabulary))
+    picture = commands.add_parser("embedding", help="draw the embedding table into a PNG file")
+    picture.add_argument("file", type=Path)
+    picture.set_defaults(run=lambda chosen: _inspection().draw_embedding(chosen.file))
+    export = commands.add_parser("export", help="write a linear model in another format")
+    export.add_argument("format", choices=["toy_gpt"])
+    export.add_argument("folder", type=Path)
+    export.set_defaults(
+        run=lambda chosen: import_module("neural_ngram.commands.toy_gpt").export_toy_gpt(
+            chosen.folder
+        )
+    )
+    rates = commands.add_parser("range", help="learning-rate range test of the current settings")
+    rates.add_argument("--low", type=float, default=1e-4)
+    rates.add_argument("--high", type=float, default=10.0)
+    rates.add_argument("--steps", type=int, default=500)
+    rates.set_defaults(
+        run=lambda chosen: import_module(
+            "neural_ngram.commands.learning_rate"
+        ).sweep_learning_rates(chosen.low, chosen.high, chosen.steps)
+    )
+
+
+def _inspection() -> Any:
+    return import_module("neural_ngram.commands.inspection")
 
 
 def _compose(overrides: list[str]) -> None:

@@ -9,11 +9,15 @@ order of their names.
     .conllu             one document a `# newdoc id`, or with unit="sentence" one a sentence,
                         its `# text = ` line; the document is the provenance group
 
-With unit="corpus" everything is one document, a line break between the parts.
+With unit="corpus" everything is one document, a line break between the parts. Marks are words put
+in front of documents and paragraphs. A minimum frequency merges rare words of the whole corpus into
+<unk>; some published corpora are defined so, and since that looks beyond train it is done here, in
+the open, and not by the tokenizer.
 """
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -26,7 +30,9 @@ import fsspec
 from neural_ngram.artifacts import atomic
 from neural_ngram.errors import CorpusError
 
-__all__ = ["Corpus", "Document", "fetch", "read_corpus"]
+__all__ = ["Corpus", "Document", "fetch", "merge_rare_words", "read_corpus"]
+
+UNKNOWN = "<unk>"
 
 _ENDINGS = (".txt", ".jsonl", ".json", ".conllu")
 _BOM = b"\xef\xbb\xbf"
@@ -107,7 +113,9 @@ def _download(url: str, expected: str, path: Path) -> None:
             )
 
 
-def read_corpus(path: Path, *, unit: str = "document") -> Corpus:
+def read_corpus(
+    path: Path, *, unit: str = "document", document_mark: str = "", paragraph_mark: str = ""
+) -> Corpus:
     """Read a file or a folder of files.
 
     Raises CorpusError when it is missing, empty, of an unknown format, not UTF-8 (with the byte
@@ -127,11 +135,48 @@ def read_corpus(path: Path, *, unit: str = "document") -> Corpus:
     if not documents:
         raise CorpusError(f"{path} holds no text; every document in it is empty")
     _refuse_repeated_ids(documents, path)
+    if document_mark or paragraph_mark:
+        documents = [_mark(document, document_mark, paragraph_mark) for document in documents]
     if unit == "corpus":
         joined = "\n".join(document.text for document in documents)
         documents = [Document(id=path.stem, text=joined, source=path.name)]
     counts["documents"] = len(documents)
     counts["utf8_bytes"] = sum(len(document.text.encode("utf-8")) for document in documents)
+    return Corpus(documents=documents, counts=dict(sorted(counts.items())))
+
+
+def _mark(document: Document, document_mark: str, paragraph_mark: str) -> Document:
+    """Marks as words on lines of their own; paragraphs are set apart by blank lines."""
+    for mark in {document_mark, paragraph_mark} & set(document.text.split()):
+        raise CorpusError(
+            f"document {document.id!r} of {document.source} holds the word {mark!r} itself; "
+            "choose another corpus.document_mark or corpus.paragraph_mark"
+        )
+    paragraphs = [part for part in re.split(r"\n[^\S\n]*\n", document.text) if part.strip()]
+    lines = [document_mark] if document_mark else []
+    for paragraph in paragraphs:
+        lines += [paragraph_mark, paragraph] if paragraph_mark else [paragraph]
+    return replace(document, text="\n".join(lines))
+
+
+def merge_rare_words(corpus: Corpus, minimum_frequency: int) -> Corpus:
+    """The same corpus with whitespace-separated words seen less often than that read as <unk>.
+
+    Counts gain `rare_words_merged` and `rare_types_merged`.
+    """
+    words = Counter(word for document in corpus.documents for word in document.text.split())
+    rare = {word for word, count in words.items() if count < minimum_frequency}
+    documents = [
+        replace(
+            document,
+            text=re.sub(
+                r"\S+", lambda word: UNKNOWN if word[0] in rare else word[0], document.text
+            ),
+        )
+        for document in corpus.documents
+    ]
+    merged = sum(words[word] for word in rare)
+    counts = {**corpus.counts, "rare_words_merged": merged, "rare_types_merged": len(rare)}
     return Corpus(documents=documents, counts=dict(sorted(counts.items())))
 
 

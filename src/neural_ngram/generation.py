@@ -1,7 +1,9 @@
 """Continuing a context: greedily or by sampling."""
 
-from collections.abc import Sequence
+import codecs
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -10,8 +12,20 @@ from numpy.typing import NDArray
 from neural_ngram.errors import ModelError
 from neural_ngram.model import Model, logits
 from neural_ngram.randomness import SplitMix64
+from neural_ngram.tokenizer import Tokenizer
 
-__all__ = ["Continuation", "Sampler", "continue_context", "next_logits", "opening_context"]
+__all__ = [
+    "Continuation",
+    "Sampler",
+    "TextStream",
+    "collect",
+    "continue_context",
+    "cycle_length",
+    "most_probable",
+    "next_logits",
+    "next_tokens",
+    "opening_context",
+]
 
 
 @dataclass(frozen=True)
@@ -35,6 +49,28 @@ class Sampler:
         cumulative = weights.cumsum()
         point = self.generator.uniform(1)[0] * cumulative[-1]
         return int(np.searchsorted(cumulative, point, side="right"))
+
+
+class TextStream:
+    """Tokens to text as they come, holding back the bytes of a character that is not yet whole."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.separator = b""
+
+    def feed(self, ids: Sequence[int]) -> str:
+        """The text that can be shown now; all pieces, then `close`, make what `decode` makes."""
+        data = self.tokenizer.decode_bytes(ids)
+        if not data:
+            return ""
+        text = self.decoder.decode(self.separator + data)
+        self.separator = b" " if self.tokenizer.kind == "word" else b""
+        return text
+
+    def close(self) -> str:
+        """What is left: a broken character, shown as U+FFFD, or nothing."""
+        return self.decoder.decode(b"", final=True)
 
 
 def opening_context(prompt: Sequence[int], *, length: int, bos: int | None) -> list[int]:
@@ -81,6 +117,15 @@ def next_logits(model: Model, context: Sequence[int], masked: Sequence[int]) -> 
     return logits_V
 
 
+def most_probable(model: Model, context: Sequence[int], count: int) -> list[tuple[int, float]]:
+    """The `count` most probable next tokens with their probabilities, ties to the lower ID."""
+    logits_V = next_logits(model, context, [])
+    p_V = np.exp(logits_V - logits_V.max())
+    p_V /= p_V.sum()
+    order = np.argsort(-p_V, kind="stable")[:count]
+    return [(int(token), float(p_V[token])) for token in order]
+
+
 def continue_context(
     model: Model,
     context: Sequence[int],
@@ -94,14 +139,50 @@ def continue_context(
     `markers` are BOS, which is never produced unless it is EOS as well, and EOS. Without a sampler
     the most probable token is taken, ties to the lower ID.
     """
+    return collect(next_tokens(model, context, markers, sampler), max_new_tokens)
+
+
+def next_tokens(
+    model: Model,
+    context: Sequence[int],
+    markers: tuple[int | None, int | None],
+    sampler: Sampler | None = None,
+) -> Iterator[int]:
+    """One token after another, until EOS, which is not among them."""
     bos, eos = markers
     masked = [bos] if bos is not None and bos != eos else []
-    window, ids = list(context), list[int]()
-    for _ in range(max_new_tokens):
+    window = list(context)
+    while True:
         logits_V = next_logits(model, window, masked)
         token = int(logits_V.argmax()) if sampler is None else sampler.draw(logits_V)
         if token == eos:
-            return Continuation(ids, "eos")
-        ids.append(token)
+            return
+        yield token
         window = [*window[1:], token]
-    return Continuation(ids, "limit")
+
+
+def collect(
+    tokens: Iterator[int], limit: int, watch: Callable[[int], object] = lambda _: None
+) -> Continuation:
+    """The first `limit` tokens, shown to `watch` as they come."""
+    ids = list[int]()
+    for token in islice(tokens, limit):
+        watch(token)
+        ids.append(token)
+    return Continuation(ids, "limit" if len(ids) == limit else "eos")
+
+
+def cycle_length(context: Sequence[int], ids: Sequence[int]) -> int | None:
+    """After how many tokens a greedy continuation repeats itself for ever; None: not yet seen to.
+
+    A model of fixed context that always takes the best token is caught as soon as a context comes
+    back: from there everything does.
+    """
+    length, seen = len(context), dict[tuple[int, ...], int]()
+    stream = [*context, *ids]
+    for end in range(length, len(stream) + 1):
+        window = tuple(stream[end - length : end])
+        if window in seen:
+            return end - seen[window]
+        seen[window] = end
+    return None

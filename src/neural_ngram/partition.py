@@ -2,7 +2,9 @@
 
 Documents of one provenance group, and documents with the same text, never part under `ratios`.
 Under `contiguous` the order of the text decides and under `named` the user does; both report what
-they part.
+they part. Under `whole` nothing is held out: some published models were trained on all there was.
+Then validation is train once more, so that the stages can run, and test is empty, so that no number
+can be taken for a result on new text.
 """
 
 import hashlib
@@ -44,12 +46,15 @@ def split_documents(
         split = _by_ratios(documents, settings)
     elif settings.method == "contiguous":
         split = _contiguous(documents, settings)
+    elif settings.method == "whole":
+        again = [replace(document, id=f"{document.id}/again") for document in documents]
+        split = {"train": documents, "validation": again, "test": []}
     else:
         split = _by_name(documents, settings, lists)
     for name in PARTITIONS:
-        if not split[name]:
+        if not split[name] and (name, settings.method) != ("test", "whole"):
             raise PartitionError(_empty_message(name, documents, settings))
-    return split
+    return {**split, "train": split["train"][: settings.max_train_documents]}
 
 
 def parted(split: Split) -> dict[str, int]:
@@ -175,6 +180,7 @@ def _empty_message(name: str, documents: list[Document], settings: SplitSettings
         "ratios": "give more documents, more distinct texts, or other corpus.split ratios",
         "contiguous": "lower corpus.split.train_tokens or corpus.split.validation_tokens",
         "named": f"name files or IDs in corpus.split.{name}_names",
+        "whole": "give a corpus with text",
     }
     return (
         f"the {name} partition is empty: {len(documents)} documents under "

@@ -20,6 +20,7 @@ __all__ = [
     "GenerationSettings",
     "ModelSettings",
     "OptimizerSettings",
+    "OracleSettings",
     "Settings",
     "SourceSettings",
     "SplitSettings",
@@ -55,8 +56,9 @@ class SplitSettings:
     method: str = setting(
         "ratios",
         "ratios: shuffle groups, then cut; contiguous: cut the text in order at token counts; "
-        "named: by file name, document ID or a file of lists",
-        choices=("ratios", "contiguous", "named"),
+        "named: by file name, document ID or a file of lists; whole: everything is train, and "
+        "nothing is held out: validation is train again and test is empty",
+        choices=("ratios", "contiguous", "named", "whole"),
     )
     train: float = setting(0.8, "ratios: share of the groups in train", above=0, below=1)
     validation: float = setting(0.1, "ratios: share of the groups in validation", above=0, below=1)
@@ -71,6 +73,9 @@ class SplitSettings:
     test_names: list[str] = setting([], "named: the same for test")
     lists: str | None = setting(
         None, "named: JSON file with lists of document IDs under train, validation and test"
+    )
+    max_train_documents: int | None = setting(
+        None, "keep only the first so many documents of train; null: all", least=1
     )
 
 
@@ -104,6 +109,16 @@ class CorpusSettings:
         "what becomes a document: the format's own document, a CoNLL-U sentence, "
         "or the whole corpus as one",
         choices=("document", "sentence", "corpus"),
+    )
+    document_mark: str = setting("", "a word put in front of each document; empty: none")
+    paragraph_mark: str = setting(
+        "", "a word put in front of each paragraph (blank lines part them); empty: none"
+    )
+    minimum_frequency: int = setting(
+        1,
+        "words seen less often in the whole corpus, its validation and test parts included, are "
+        "read as <unk>: a rule of some published splits, which looks further than train",
+        least=1,
     )
     source: SourceSettings = field(default_factory=SourceSettings)
     split: SplitSettings = field(default_factory=SplitSettings)
@@ -144,6 +159,12 @@ class WindowSettings:
         "left",
         "left: BOS in front, so that every token is predicted; none: complete contexts only",
         choices=("left", "none"),
+    )
+    max_train_documents: int | None = setting(
+        None,
+        "windows of the first so many documents of train only, to overfit on purpose with the "
+        "tokenizer of all of them; null: all",
+        least=1,
     )
 
 
@@ -264,6 +285,15 @@ class TrainingSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OracleSettings:
+    """What a model is compared with."""
+
+    order: int | None = setting(
+        None, "order of the Kneser-Ney rival; null: one more than windows.context_length", least=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class EvaluationSettings:
     """How a trained model is scored."""
 
@@ -293,6 +323,7 @@ class Settings:
     model: ModelSettings = field(default_factory=ModelSettings)
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+    oracle: OracleSettings = field(default_factory=OracleSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     generation: GenerationSettings = field(default_factory=GenerationSettings)
     configuration_sha256: str = setting("", "digest of conf/ and of this schema, when composed")
@@ -369,6 +400,17 @@ def _check_across_groups(settings: Settings) -> None:
         raise ConfigurationError(
             f"corpus.split.train + corpus.split.validation is {split.train + split.validation:g}; "
             "it must stay below 1 so that test gets a share"
+        )
+    if split.method == "whole" and settings.training.patience:
+        raise ConfigurationError(
+            f"training.patience={settings.training.patience} watches validation, but under "
+            "corpus.split.method=whole validation is train again; set training.patience=null"
+        )
+    longest = settings.windows.context_length + 1
+    if settings.oracle.order is not None and settings.oracle.order > longest:
+        raise ConfigurationError(
+            f"oracle.order is {settings.oracle.order}, but a window holds {longest} tokens "
+            "(windows.context_length and the target); lower oracle.order"
         )
     if settings.windows.padding == "left" and settings.tokenizer.markers == "none":
         raise ConfigurationError(

@@ -1,5 +1,6 @@
 """The presets of published runs, stage by stage, beside what was published."""
 
+import csv
 import json
 import re
 from collections.abc import Iterator
@@ -91,3 +92,97 @@ def test_chapter_23_repeats_every_bit_and_leaves_test_alone(chapter_23):
     assert not (chapter_23.folder / "data/windows/test").exists()
     hashes = evidence["sha256"]
     assert sorted(hashes) == ["model", "tokenizer", "train_documents", "validation_documents"]
+
+
+@pytest.fixture(scope="module")
+def toy_gpt(run_preset, real_data):
+    corpus = f"corpus.path={real_data('toy_gpt/004_analytics.txt')}"
+    project = run_preset("toy_gpt", corpus, stages=(*TRAINING, "generate"))
+    done = project.run("neural-ngram", "export", "toy_gpt", "exported")
+    assert done.returncode == 0, done.stderr
+    return project
+
+
+def test_toy_gpt_sizes(toy_gpt):
+    evidence = read(toy_gpt, "training/evidence.json")
+    assert evidence["parameters"]["count"] == 5_488
+    assert evidence["windows"]["train"] == 226
+    assert evidence["tables"] == {
+        "unigram": 112,
+        "bigram": 12_544,
+        "context_2": 1_404_928,
+        "context_3": 157_351_936,
+    }
+
+
+def test_toy_gpt_holds_nothing_out_and_says_so(toy_gpt):
+    report = read(toy_gpt, "split/report.json")
+    assert report["held_out"] is False
+    assert report["documents"] == {"train": 1, "validation": 1, "test": 0}
+
+
+def test_toy_gpt_exports_the_published_vocabulary(toy_gpt, real_data):
+    exported = (toy_gpt.folder / "exported/01_vocabulary.csv").read_text()
+    assert exported == real_data("toy_gpt/01_vocabulary.csv").read_text()
+
+
+def test_toy_gpt_exports_the_published_columns(toy_gpt):
+    def columns(name: str) -> list[list[str]]:
+        with (toy_gpt.folder / "exported" / name).open(newline="") as handle:
+            return list(csv.reader(handle))
+
+    weights, embeddings = columns("02_model_weights.csv"), columns("03_token_embeddings.csv")
+    tokens = [row[1] for row in columns("01_vocabulary.csv")[1:]]
+    assert weights[0] == ["input_token", *tokens]
+    assert [row[0] for row in weights[1:]] == [f"input_dim_{k}" for k in range(32)]
+    assert re.fullmatch(r"0|-?\d+\.\d{4}", weights[1][1])
+    assert embeddings[0] == ["token_id", "token", *(f"dim_{k}" for k in range(16))]
+    assert [row[1] for row in embeddings[1:]] == tokens
+    assert re.fullmatch(r"0|-?\d+\.\d{6}", embeddings[1][2])
+
+
+def test_toy_gpt_describes_itself_as_published(toy_gpt, real_data):
+    ours = json.loads((toy_gpt.folder / "exported/00_meta.json").read_text())
+    theirs = json.loads(real_data("toy_gpt/00_meta.json").read_text())
+    assert ours.keys() == theirs.keys()
+    assert ours["corpus"].keys() == theirs["corpus"].keys()
+    for name in ("sha256", "num_lines", "num_chars", "filename"):
+        assert ours["corpus"][name] == theirs["corpus"][name]
+    assert ours["training"]["epochs"] == theirs["training"]["epochs"]
+    assert ours["vocab_size"] == theirs["vocab_size"]
+    assert ours["artifacts"] == theirs["artifacts"]
+
+
+def test_toy_gpt_follows_the_published_log(toy_gpt, real_data):
+    def log(text: str) -> list[dict[str, str]]:
+        return list(csv.DictReader(text.splitlines()))
+
+    ours = log((toy_gpt.folder / "exported/train_log.csv").read_text())
+    theirs = log(real_data("toy_gpt/train_log.csv").read_text())
+    assert [row["epoch"] for row in ours] == [row["epoch"] for row in theirs]
+    assert float(ours[0]["avg_loss"]) == pytest.approx(float(theirs[0]["avg_loss"]), abs=5e-4)
+    assert float(ours[-1]["avg_loss"]) == pytest.approx(float(theirs[-1]["avg_loss"]), abs=0.02)
+    assert all(0 < float(row["accuracy"]) < 1 for row in ours)
+
+
+def test_toy_gpt_is_caught_in_a_cycle_until_it_samples(toy_gpt):
+    greedy, *samples = read(toy_gpt, "generation/samples.json")["continuations"]
+    cycle = greedy["cycle"]
+    assert greedy["ids"][-cycle:] == greedy["ids"][-2 * cycle : -cycle]
+    assert all(sample["cycle"] is None for sample in samples)
+
+
+def test_toy_gpt_can_be_looked_at(toy_gpt):
+    for command, told in (
+        (("next", "data is", "--count", "3"), "a"),
+        (("neighbours", "data", "--count", "3"), "cosine"),
+        (("parameters",), "157,351,936"),
+        (("parameters", "--vocabulary", "27"), "531,441"),
+        (("embedding", "embedding.png"), "112 tokens"),
+        (("range", "--steps", "60"), "optimizer.learning_rate="),
+    ):
+        done = toy_gpt.run("neural-ngram", *command)
+        assert done.returncode == 0, done.stderr
+        assert told in done.stdout
+    assert (toy_gpt.folder / "embedding.png").stat().st_size > 1000
+    assert (toy_gpt.folder / "artifacts/range/range.csv").exists()

@@ -90,5 +90,5 @@ def run_name(settings: Settings) -> str:
 
 def parameters(settings: Settings) -> dict[str, object]:
     """Every setting that shapes a model, by dotted name."""
-    later = ("evaluation.", "generation.", "configuration_sha256")
+    later = ("oracle.", "evaluation.", "generation.", "configuration_sha256")
     return {name: value for name, value, _ in flatten(settings) if not name.startswith(later)}

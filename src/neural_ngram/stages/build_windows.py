@@ -13,6 +13,8 @@ def main(settings: Settings) -> None:
     for name in ("train", "validation"):
         documents = SPLITS / f"{name}.parquet"
         texts = read_table(documents)["text"].tolist()
+        if name == "train":
+            texts = texts[: settings.windows.max_train_documents]
         windows, counts = token_windows.encode(texts, tokenizer, settings.windows)
         origin = {
             "padding": settings.windows.padding,

@@ -1,12 +1,21 @@
 """generate: continue the prompt greedily and by sampling."""
 
+from typing import Any
+
 from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import sha256_of_file, write_json
 from neural_ngram.errors import ArtifactError
-from neural_ngram.generation import Sampler, continue_context, opening_context
+from neural_ngram.generation import (
+    Sampler,
+    TextStream,
+    collect,
+    cycle_length,
+    next_tokens,
+    opening_context,
+)
 from neural_ngram.randomness import SplitMix64
-from neural_ngram.settings import Settings
+from neural_ngram.settings import GenerationSettings, Settings
 from neural_ngram.stages import GENERATION, MODEL, TOKENIZER, parameters, run, run_name, say
 from neural_ngram.tracking import find_run
 
@@ -19,26 +28,9 @@ def main(settings: Settings) -> None:
     if sha256_of_file(TOKENIZER / "tokenizer.json") != origin["tokenizer_sha256"]:
         raise ArtifactError(f"{MODEL} was trained with another tokenizer; run `dvc repro`")
     prompt = next(tokenizer.encode([asked.prompt])).tolist()
-    context = opening_context(prompt, length=model.architecture.context_length, bos=tokenizer.bos)
     sampler = Sampler(asked.temperature, SplitMix64(asked.seed))
     samplers = [None] + [sampler] * (asked.samples if asked.temperature else 0)
-    texts = []
-    for each in samplers:
-        continuation = continue_context(
-            model,
-            context,
-            markers=(tokenizer.bos, tokenizer.eos),
-            max_new_tokens=asked.max_new_tokens,
-            sampler=each,
-        )
-        method = "greedy" if each is None else f"temperature {asked.temperature:g}"
-        text = tokenizer.decode(prompt + continuation.ids)
-        texts.append(
-            {"method": method, "text": text, "ids": continuation.ids}
-            | {"bytes_hex": tokenizer.decode_bytes(continuation.ids).hex()}
-            | {"stop": continuation.stop}
-        )
-        say(f"{method}: {text}")
+    texts = [_continue(model, tokenizer, prompt, each, asked) for each in samplers]
     write_json(
         GENERATION / "samples.json",
         {"prompt": asked.prompt, "prompt_ids": prompt, "continuations": texts},
@@ -47,6 +39,38 @@ def main(settings: Settings) -> None:
         folder = f"generation/temperature-{asked.temperature:g}-seed-{asked.seed}"
         tracked.artifact(GENERATION, folder)
         tracked.artifact(TOKENIZER, "tokenizer")
+
+
+def _continue(
+    model: models.Model,
+    tokenizer: tokenizers.Tokenizer,
+    prompt: list[int],
+    sampler: Sampler | None,
+    asked: GenerationSettings,
+) -> dict[str, Any]:
+    """One continuation, printed token by token."""
+    context = opening_context(prompt, length=model.architecture.context_length, bos=tokenizer.bos)
+    method = "greedy" if sampler is None else f"temperature {asked.temperature:g}"
+    stream = TextStream(tokenizer)
+    print(f"  {method}: {stream.feed(prompt)}", end="", flush=True)
+    continuation = collect(
+        next_tokens(model, context, (tokenizer.bos, tokenizer.eos), sampler),
+        asked.max_new_tokens,
+        lambda token: print(stream.feed([token]), end="", flush=True),
+    )
+    print(stream.close(), flush=True)
+    ids = continuation.ids
+    cycle = cycle_length(context, ids) if sampler is None else None
+    if cycle:
+        say(f"greedy: the last {cycle} tokens repeat for ever; a temperature breaks the cycle")
+    return {
+        "method": method,
+        "text": tokenizer.decode(prompt + ids),
+        "ids": ids,
+        "bytes_hex": tokenizer.decode_bytes(ids).hex(),
+        "stop": continuation.stop,
+        "cycle": cycle,
+    }
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def main(settings: Settings) -> None:
     rival = KneserNey.fit(
         train,
         vocabulary_size=origin["vocabulary_size"],
-        order=train.context_length + 1,
+        order=settings.oracle.order or train.context_length + 1,
     )
     losses = {
         name: mean_loss(rival.log_probabilities(part), scored_bytes=scored_bytes)

@@ -1,12 +1,13 @@
 """split-corpus: the corpus to train, validation and test documents, and a manifest of them all."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from neural_ngram.artifacts import read_json, write_csv, write_json, write_table
-from neural_ngram.corpus import Corpus, Document, fetch, read_corpus
+from neural_ngram.corpus import Corpus, Document, fetch, merge_rare_words, read_corpus
 from neural_ngram.errors import ConfigurationError
 from neural_ngram.partition import Split, parted, split_documents, text_sha256
 from neural_ngram.settings import CorpusSettings, Settings, SourceSettings
@@ -22,22 +23,33 @@ def main(settings: Settings) -> None:
         corpus.documents, settings.corpus.split, read_json(Path(lists)) if lists else None
     )
     for name, documents in split.items():
-        write_table(SPLITS / f"{name}.parquet", pd.DataFrame(documents).drop(columns="source"))
+        write_table(SPLITS / f"{name}.parquet", _table(documents))
     write_csv(SPLITS / "manifest.csv", _manifest(split))
     counts = {name: len(documents) for name, documents in split.items()}
     write_json(
         SPLIT_REPORT,
         {"corpus": corpus.counts, "documents": counts, "overlap": parted(split)}
+        | {"held_out": settings.corpus.split.method != "whole"}
         | {"source_entropies_nats": entropies},
     )
     say(", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in corpus.counts.items()))
     say("documents: " + ", ".join(f"{name} {n:,}" for name, n in counts.items()))
+    if settings.corpus.split.method == "whole":
+        say("nothing is held out: validation is train again, and test is empty")
 
 
 def _corpus(settings: CorpusSettings) -> tuple[Corpus, list[float]]:
     """The documents, and the exact conditional entropies of the source when there is one."""
     if not settings.source.documents:
-        return read_corpus(_path(settings), unit=settings.unit), []
+        corpus = read_corpus(
+            _path(settings),
+            unit=settings.unit,
+            document_mark=settings.document_mark,
+            paragraph_mark=settings.paragraph_mark,
+        )
+        if settings.minimum_frequency > 1:
+            corpus = merge_rare_words(corpus, settings.minimum_frequency)
+        return corpus, []
     source, texts = _draw(settings.source)
     documents = [Document(id=f"{n}", text=text) for n, text in enumerate(texts, start=1)]
     return Corpus(documents=documents, counts={"documents": len(documents)}), (
@@ -64,6 +76,11 @@ def _path(settings: CorpusSettings) -> Path:
             f"the corpus {settings.name!r} has no corpus.url; set corpus.path to a local copy"
         )
     return fetch(settings.url, settings.sha256, RAW / settings.name)
+
+
+def _table(documents: list[Document]) -> pd.DataFrame:
+    columns = [field.name for field in fields(Document)]
+    return pd.DataFrame(documents, columns=columns).drop(columns="source")
 
 
 def _manifest(split: Split) -> pd.DataFrame:

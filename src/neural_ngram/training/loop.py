@@ -29,11 +29,13 @@ WATCH_EVERY = 100
 
 @dataclass(frozen=True)
 class Objective:
-    """Full losses in nats after `step` updates."""
+    """Full losses in nats, and shares of targets that were most probable, after `step` updates."""
 
     step: int
     train_loss_nats: float
     validation_loss_nats: float
+    train_accuracy: float = math.nan
+    validation_accuracy: float = math.nan
 
 
 @dataclass
@@ -209,14 +211,16 @@ class Run:
     def take_objective(self, step: int) -> None:
         """Score both partitions; remember the weights when validation has a new best."""
         with self.averaged(), _products("full"):
-            train, validation = (
-                score(self.model, self.windows[name], batch_size=4096).loss_nats
+            scores = [
+                score(self.model, self.windows[name], batch_size=4096)
                 for name in ("train", "validation")
-            )
+            ]
+            train, validation = (each.loss_nats for each in scores)
             losses = [objective.validation_loss_nats for objective in self.record.objectives]
             if self.best is not None and validation < min(losses, default=math.inf):
                 self.best.copy_(self.model.flat)
-        self.record.objectives.append(Objective(step, train, validation))
+        accuracies = (each.accuracy for each in scores)
+        self.record.objectives.append(Objective(step, train, validation, *accuracies))
         self._refuse(train, f"the full loss on train after step {step}")
 
     def out_of_patience(self) -> bool:

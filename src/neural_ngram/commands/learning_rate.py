@@ -1,0 +1,50 @@
+"""The learning-rate range test of the current settings: a table, a picture, a suggestion."""
+
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from neural_ngram import model as models
+from neural_ngram import windows as token_windows
+from neural_ngram.artifacts import write_csv, write_figure
+from neural_ngram.charts import range_chart
+from neural_ngram.commands import current_settings
+from neural_ngram.randomness import SplitMix64
+from neural_ngram.stages import WINDOWS, parameters, run_name
+from neural_ngram.sweep import range_test
+from neural_ngram.tracking import start_run
+
+__all__ = ["sweep_learning_rates"]
+
+RANGE = Path("artifacts/range")
+
+
+def sweep_learning_rates(low: float, high: float, steps: int) -> None:
+    """Sweep on the windows of train, from fresh weights; nothing of the pipeline changes."""
+    settings = current_settings()
+    torch.set_num_threads(settings.training.threads)
+    windows, origin = token_windows.load(WINDOWS / "train")
+    architecture = models.Architecture(
+        vocabulary_size=origin["vocabulary_size"],
+        context_length=windows.context_length,
+        settings=settings.model,
+    )
+    dtype = getattr(torch, settings.training.dtype)
+    model = models.initialise(architecture, SplitMix64(settings.training.seed), dtype)
+    swept = range_test(model, windows, settings, bounds=(low, high), steps=steps)
+    columns = {"learning_rate": swept.rates, "loss_nats": swept.losses, "smoothed": swept.smoothed}
+    write_csv(RANGE / "range.csv", pd.DataFrame(columns))
+    write_figure(
+        RANGE / "range.png",
+        range_chart(swept.rates, swept.losses, swept.smoothed, swept.suggestion),
+    )
+    with start_run(f"{run_name(settings)} range test", parameters(settings)) as tracked:
+        for step, (rate, loss) in enumerate(zip(swept.rates, swept.losses, strict=True)):
+            tracked.metrics({"range.learning_rate": rate, "range.loss_nats": loss}, step)
+        tracked.metric("range.suggestion", swept.suggestion)
+        tracked.artifact(RANGE, "range")
+    print(
+        f"{RANGE}: the loss fell fastest near optimizer.learning_rate={swept.suggestion:.2g} "
+        f"({len(swept.rates)} steps from {swept.rates[0]:.2g} to {swept.rates[-1]:.2g})"
+    )

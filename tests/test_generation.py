@@ -1,0 +1,108 @@
+"""Continuing a context, and showing it as it comes."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neural_ngram.errors import ModelError
+from neural_ngram.generation import (
+    Sampler,
+    TextStream,
+    collect,
+    continue_context,
+    cycle_length,
+    most_probable,
+    opening_context,
+)
+from neural_ngram.model import Architecture, Model, initialise
+from neural_ngram.randomness import SplitMix64
+from neural_ngram.settings import ModelSettings, TokenizerSettings
+from neural_ngram.tokenizer import learn
+
+BPE = learn(["añb € 🙂", "añ añ"], TokenizerSettings(vocabulary_size=262, markers="bos_eos"))
+WORDS = learn(["one two three"], TokenizerSettings(kind="word", markers="none"))
+
+
+@pytest.fixture
+def successor() -> Model:
+    """After token t of 0 … 3 comes t + 1 of 4, since the logits are a shifted identity."""
+    settings = ModelSettings(embedding_width=4, hidden="none")
+    shape = Architecture(vocabulary_size=4, context_length=1, settings=settings)
+    model = initialise(shape, SplitMix64(1), torch.float64)
+    model.parameters["embedding"].copy_(torch.eye(4))
+    model.parameters["output"].copy_(20 * torch.eye(4).roll(1, dims=1))
+    return model
+
+
+def test_greedy_takes_the_best_and_stops_at_the_end_token(successor):
+    open_end = continue_context(successor, [0], markers=(None, None), max_new_tokens=6)
+    assert (open_end.ids, open_end.stop) == ([1, 2, 3, 0, 1, 2], "limit")
+    ended = continue_context(successor, [0], markers=(0, 3), max_new_tokens=6)
+    assert (ended.ids, ended.stop) == ([1, 2], "eos")
+
+
+def test_the_beginning_is_never_produced_unless_it_is_the_end_as_well(successor):
+    masked = continue_context(successor, [3], markers=(0, None), max_new_tokens=1)
+    assert masked.ids == [1]
+    shared = continue_context(successor, [3], markers=(0, 0), max_new_tokens=1)
+    assert (shared.ids, shared.stop) == ([], "eos")
+
+
+def test_a_greedy_cycle_is_found_and_has_its_length(successor):
+    ids = continue_context(successor, [0], markers=(None, None), max_new_tokens=9).ids
+    assert cycle_length([0], ids) == 4
+    assert cycle_length([0], ids[:3]) is None
+    assert cycle_length([5, 6], [7, 8]) is None
+    assert cycle_length([5, 5], [5]) == 1
+
+
+def test_sampling_follows_the_probabilities_and_the_seed():
+    logits = np.log(np.array([0.5, 0.3, 0.2]))
+    sampler = Sampler(1.0, SplitMix64(3))
+    drawn = np.bincount([sampler.draw(logits) for _ in range(4000)], minlength=3) / 4000
+    np.testing.assert_allclose(drawn, [0.5, 0.3, 0.2], atol=0.03)
+    again = Sampler(1.0, SplitMix64(3))
+    assert [again.draw(logits) for _ in range(5)] == [
+        Sampler(1.0, generator).draw(logits) for generator in [SplitMix64(3)] for _ in range(5)
+    ]
+
+
+def test_the_most_probable_come_first_with_their_probabilities(successor):
+    (first, share), (second, _) = most_probable(successor, [1], 2)
+    assert (first, second) == (2, 0)
+    assert share == pytest.approx(1, abs=1e-6)
+
+
+def test_a_short_prompt_needs_a_marker():
+    assert opening_context([5], length=3, bos=0) == [0, 0, 5]
+    assert opening_context([5, 6, 7, 8], length=3, bos=None) == [6, 7, 8]
+    with pytest.raises(ModelError, match=r"longer generation\.prompt"):
+        opening_context([5], length=2, bos=None)
+
+
+@given(st.lists(st.integers(0, BPE.vocabulary_size - 1), max_size=30))
+def test_streamed_text_is_the_decoded_text_and_never_half_a_character(ids):
+    stream = TextStream(BPE)
+    pieces = [stream.feed([token]) for token in ids]
+    assert "".join(pieces) + stream.close() == BPE.decode(ids)
+
+
+def test_a_character_is_shown_when_it_is_whole():
+    ids = [2 + byte for byte in "🙂".encode()]
+    stream = TextStream(BPE)
+    assert [stream.feed([token]) for token in ids] == ["", "", "", "🙂"]
+    assert stream.close() == ""
+
+
+def test_streamed_words_are_set_apart():
+    stream = TextStream(WORDS)
+    ids = next(WORDS.encode(["one three two"])).tolist()
+    assert [stream.feed([token]) for token in ids] == ["one", " three", " two"]
+
+
+def test_a_watcher_sees_each_token_and_no_more():
+    seen = list[int]()
+    continuation = collect(iter(range(100)), 3, seen.append)
+    assert seen == continuation.ids == [0, 1, 2]
