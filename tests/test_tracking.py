@@ -8,7 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from mlflow import MlflowClient
 
+from neural_ngram.errors import TrainingError
 from neural_ngram.tracking import MODEL_TAG, find_run, start_run
 
 
@@ -44,9 +46,9 @@ def test_a_run_is_made_when_the_store_knows_no_such_model(store: Path):
 
 
 def test_a_run_that_raises_is_marked_failed_and_keeps_its_metrics(store: Path):
-    with suppress(KeyboardInterrupt), start_run("broken", {}) as run:
+    with suppress(TrainingError), start_run("broken", {}) as run:
         run.metric("batch.loss_nats", 2.0, step=1)
-        raise KeyboardInterrupt
+        raise TrainingError("diverged")
     stored = run.client.get_run(run.run_id)
     assert (stored.info.status, stored.data.metrics) == ("FAILED", {"batch.loss_nats": 2.0})
 
@@ -70,6 +72,16 @@ def test_artifacts_and_datasets_are_logged(store: Path, tmp_path: Path):
     ]
     (dataset,) = run.client.get_run(run.run_id).inputs.dataset_inputs
     assert (dataset.dataset.name, dataset.dataset.digest) == ("train", "f" * 32)
+
+
+def test_another_store_is_used_when_its_address_is_given(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    address = f"sqlite:///{tmp_path / 'elsewhere.db'}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+    with start_run("elsewhere", {}) as run:
+        pass
+    assert MlflowClient(address).get_run(run.run_id).info.run_name == "elsewhere"
 
 
 def test_processes_that_open_a_fresh_store_at_once_all_succeed(tmp_path: Path):
