@@ -28,7 +28,7 @@ lint: .venv/installed
 	lint-imports
 
 ui: .venv/installed
-	mlflow ui --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --port 5000 --workers 1
+	mlflow ui --backend-store-uri sqlite:///runs/mlflow.db --host 127.0.0.1 --port 5000 --workers 1
 
 bench: .venv/installed
 	PYTHONPATH=src python benchmarks/training.py

@@ -1,5 +1,8 @@
 """dvc.yaml tells DVC the truth about what each stage reads."""
 
+import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import grimp
@@ -31,3 +34,21 @@ def test_each_group_of_settings_is_tracked_by_exactly_one_stage():
     tracked = [group for stage in STAGES.values() for group in stage.get("params", [])]
     params = yaml.safe_load((ROOT / "params.yaml").read_text())
     assert sorted(tracked) == sorted(params)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_closes_its_files_before_it_imports_anything_heavy(stage: str):
+    script = (ROOT / f"src/neural_ngram/stages/{stage.replace('-', '_')}.py").read_text()
+    first, second, *_ = ast.parse(script).body[1:]
+    assert ast.unparse(first) == "from neural_ngram.stages import enter"
+    assert ast.unparse(second) == "if __name__ == '__main__':\n    enter()"
+
+
+def test_the_frame_of_the_stages_imports_nothing_heavy_and_starts_no_thread():
+    code = (
+        "import os, sys, neural_ngram.stages; heavy = {'numpy', 'pandas', 'pyarrow', 'torch', "
+        "'mlflow', 'tokenizers'} & set(sys.modules); assert not heavy, heavy; "
+        "assert len(os.listdir('/proc/self/task') if sys.platform == 'linux' else [0]) == 1"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

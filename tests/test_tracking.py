@@ -35,7 +35,16 @@ def test_a_run_is_found_by_the_hash_of_its_model(store: Path):
     assert run.info.run_name == "a model"
     assert run.data.metrics == {"validation.loss_nats": 1.5}
     assert run.data.params == {"model.hidden": "tanh"}
-    assert (store / "mlflow.db").exists()
+    assert (store / "runs/mlflow.db").exists()
+
+
+def test_a_run_is_tagged_with_the_weakest_walls_of_its_stages(store: Path):
+    with start_run("walls", {}) as run:
+        for stage, kind in (("train", "landlock"), ("evaluate", "off"), ("generate", "audit")):
+            run.boundary(stage, kind)
+    tags = run.client.get_run(run.run_id).data.tags
+    assert tags["boundary"] == "off"
+    assert (tags["boundary.train"], tags["boundary.generate"]) == ("landlock", "audit")
 
 
 def test_a_run_is_made_when_the_store_knows_no_such_model(store: Path):

@@ -2,6 +2,7 @@
 
 NeuralNgramError
 ├── ConfigurationError    a setting is unknown, of the wrong type, out of range or stale
+├── BoundaryError         a stage meets a file that is closed to it, or a partition leaks
 ├── CorpusError           a corpus is missing, empty, badly encoded or badly formed
 ├── PartitionError        a split leaves a partition empty or names documents that do not exist
 ├── TokenizerError        a tokenizer cannot be learned, loaded or applied
@@ -15,6 +16,7 @@ Each message says what is wrong, the offending value, where it stands, and what 
 
 __all__ = [
     "ArtifactError",
+    "BoundaryError",
     "ConfigurationError",
     "CorpusError",
     "ModelError",
@@ -32,6 +34,10 @@ class NeuralNgramError(Exception):
 
 class ConfigurationError(NeuralNgramError):
     """A setting is unknown, of the wrong type, out of range or stale."""
+
+
+class BoundaryError(NeuralNgramError):
+    """A stage meets a file that is closed to it, or a partition leaks into another."""
 
 
 class CorpusError(NeuralNgramError):

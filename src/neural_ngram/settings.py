@@ -15,6 +15,7 @@ from typing import Any
 from neural_ngram.errors import ConfigurationError
 
 __all__ = [
+    "BoundarySettings",
     "CorpusSettings",
     "EvaluationSettings",
     "GenerationSettings",
@@ -314,6 +315,17 @@ class GenerationSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BoundarySettings:
+    """What keeps a stage from files that it does not declare."""
+
+    mode: str = setting(
+        "enforced",
+        "enforced: by the kernel where it has Landlock, and by Python; audit: by Python alone; off",
+        choices=("enforced", "audit", "off"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Everything, as one tree."""
 
@@ -326,6 +338,7 @@ class Settings:
     oracle: OracleSettings = field(default_factory=OracleSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     generation: GenerationSettings = field(default_factory=GenerationSettings)
+    boundary: BoundarySettings = field(default_factory=BoundarySettings)
     configuration_sha256: str = setting("", "digest of conf/ and of this schema, when composed")
 
 

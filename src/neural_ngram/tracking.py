@@ -1,7 +1,9 @@
 """The only place that knows MLflow: one run a model, found again by the hash of its weights.
 
-The store is `MLFLOW_TRACKING_URI` when that is set; else SQLite, `mlflow.db`, under the root of the
-DVC project, with `mlartifacts/` beside it. Queued and temporary experiments share that store.
+The store is `MLFLOW_TRACKING_URI` when that is set; else SQLite, `runs/mlflow.db`, under the root
+of the DVC project, with `artifacts/` beside it: a folder of its own, since SQLite must read back
+the journal that it makes beside the database, behind the walls of the boundary. Queued and
+temporary experiments share that store.
 """
 
 import logging
@@ -19,6 +21,8 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 from mlflow import MlflowClient
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+
+from neural_ngram.boundary import KINDS, STORE, dvc_root
 
 __all__ = ["Run", "find_run", "start_run"]
 
@@ -79,6 +83,11 @@ class Run:
         """Set tags, replacing older values."""
         tags = [RunTag(name, str(value)) for name, value in values.items()]
         self.client.log_batch(self.run_id, tags=tags)
+
+    def boundary(self, stage: str, kind: str) -> None:
+        """Tag what kept `stage` from closed files, and the weakest of it over the run's stages."""
+        told = self.client.get_run(self.run_id).data.tags.get("boundary", kind)
+        self.tags({f"boundary.{stage}": kind, "boundary": min(told, kind, key=KINDS.index)})
 
     def dataset(self, name: str, sha256: str, source: Path) -> None:
         """Name a partition that went in, by the digest of its file."""
@@ -155,12 +164,13 @@ def _connect() -> tuple[MlflowClient, str]:
     """A client and the ID of the experiment; the first use of a fresh database is locked."""
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    root = Path(os.environ.get("DVC_ROOT", ".")).resolve()
+    store = dvc_root() / STORE
+    store.mkdir(exist_ok=True)
     remote = os.environ.get("MLFLOW_TRACKING_URI")
-    with FileLock(root / ".mlflow.lock"):
-        client = MlflowClient(remote or f"sqlite:///{root / 'mlflow.db'}")
+    with FileLock(store / ".lock"):
+        client = MlflowClient(remote or f"sqlite:///{store / 'mlflow.db'}")
         experiment = client.get_experiment_by_name(EXPERIMENT)
         if experiment is not None:
             return client, str(experiment.experiment_id)
-        location = None if remote else (root / "mlartifacts").as_uri()
+        location = None if remote else (store / "artifacts").as_uri()
         return client, str(client.create_experiment(EXPERIMENT, artifact_location=location))

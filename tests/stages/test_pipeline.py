@@ -9,6 +9,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 
 from neural_ngram.artifacts import sha256_of_file
+from neural_ngram.boundary import landlock
 
 STAGES = (
     *("split-corpus", "learn-bpe", "build-windows", "train"),
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("pipeline")
 
 
 def runs(project) -> list[Run]:
-    client = MlflowClient(f"sqlite:///{project.folder / 'mlflow.db'}")
+    client = MlflowClient(f"sqlite:///{project.folder / 'runs/mlflow.db'}")
     experiment = client.get_experiment_by_name("neural-ngram")
     return client.search_runs([experiment.experiment_id])
 
@@ -34,6 +35,8 @@ def test_one_run_holds_parameters_curves_metrics_and_artifacts(pipeline):
     assert run.info.run_name == "embedded swiglu C4 D32 H64"
     model = pipeline.folder / "artifacts/model/model.safetensors"
     assert run.data.tags["model_sha256"] == sha256_of_file(model)
+    strongest = "landlock" if landlock.version() else "audit"
+    assert run.data.tags["boundary"] == run.data.tags["boundary.evaluate"] == strongest
     head = pipeline.run("git", "rev-parse", "HEAD").stdout.strip()
     assert run.data.tags["mlflow.source.git.commit"] == head
     assert {d.dataset.name for d in run.inputs.dataset_inputs} == {"train", "validation"}
@@ -43,7 +46,7 @@ def test_one_run_holds_parameters_curves_metrics_and_artifacts(pipeline):
         *("kneser_ney.validation.loss_nats", "gap.above_floor_nats", "mixture.half.loss_nats"),
     }
     assert wanted <= run.data.metrics.keys()
-    client = MlflowClient(f"sqlite:///{pipeline.folder / 'mlflow.db'}")
+    client = MlflowClient(f"sqlite:///{pipeline.folder / 'runs/mlflow.db'}")
     assert len(client.get_metric_history(run.info.run_id, "batch.loss_nats")) == 30
     folders = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
     assert folders == {"model", "tokenizer", "training", "evaluation", "oracle", "generation"}

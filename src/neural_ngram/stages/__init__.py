@@ -4,7 +4,6 @@ Here are the paths that stages hand on to each other, and the frame that they sh
 """
 
 import hashlib
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +11,13 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig
 
+from neural_ngram import boundary
+from neural_ngram.boundary import Walls, parameters_of
 from neural_ngram.configuration import typed
 from neural_ngram.errors import NeuralNgramError
 from neural_ngram.settings import Settings, flatten
 
-__all__ = ["cache", "code_sha256", "parameters", "run", "run_name", "say"]
+__all__ = ["cache", "code_sha256", "enter", "parameters", "run", "run_name", "say", "walls"]
 
 RAW = Path("data/raw")
 SPLITS = Path("data/splits")
@@ -38,31 +39,60 @@ _QUIET_HYDRA = (
 )
 
 
+_walls = Walls("off")
+
+
+def enter() -> None:
+    """Close to this process what its stage does not declare in dvc.yaml.
+
+    It stands above all other imports of a stage's script, since no thread may run before it.
+    """
+    global _walls  # noqa: PLW0603
+    label = _label()
+    if not Path("params.yaml").exists():
+        sys.exit(
+            f"{label}: error: there is no params.yaml in {Path.cwd()}; run from the project's root"
+        )
+    try:
+        _walls = boundary.enter(label, parameters_of(Path.cwd(), sys.argv[1:]))
+    except (NeuralNgramError, OSError) as problem:
+        sys.exit(f"{label}: error: {problem}")
+    if _walls.kind != "landlock":
+        say(f"warning: boundary: {_walls}")
+
+
+def walls() -> Walls:
+    """What stands around this process."""
+    return _walls
+
+
+def _label() -> str:
+    return Path(sys.argv[0]).stem.replace("_", "-")
+
+
 def run(stage: Callable[[Settings], None]) -> None:
     """Run a stage on params.yaml and the command line's overrides.
 
     An error that the user can mend is printed in one line, with exit code 1.
     """
     root = Path.cwd()
-    name = stage.__module__ if stage.__module__ != "__main__" else Path(sys.argv[0]).stem
-    label = name.rsplit(".", maxsplit=1)[-1].replace("_", "-")
 
     def guarded(configuration: DictConfig) -> None:
         try:
             stage(typed(configuration, root))
-        except (NeuralNgramError, OSError) as problem:
-            print(f"{label}: error: {problem}", file=sys.stderr)
-            sys.exit(1)
+        except Exception as problem:
+            told = _walls.explanation(problem)
+            if told is None and not isinstance(problem, (NeuralNgramError, OSError)):
+                raise
+            sys.exit(f"{_label()}: error: {told or problem}")
 
-    if not (root / "params.yaml").exists():
-        sys.exit(f"{label}: error: there is no params.yaml in {root}; run from the project's root")
     sys.argv[1:1] = _QUIET_HYDRA
     hydra.main(version_base="1.3", config_path=str(root), config_name="params")(guarded)()
 
 
 def cache() -> Path:
     """What outlives a stage but is no output of it; queued and temporary experiments share it."""
-    return Path(os.environ.get("DVC_ROOT", ".")).resolve() / ".cache"
+    return boundary.dvc_root() / boundary.STORE
 
 
 def code_sha256() -> str:
@@ -90,5 +120,5 @@ def run_name(settings: Settings) -> str:
 
 def parameters(settings: Settings) -> dict[str, object]:
     """Every setting that shapes a model, by dotted name."""
-    later = ("oracle.", "evaluation.", "generation.", "configuration_sha256")
+    later = ("oracle.", "evaluation.", "generation.", "boundary.", "configuration_sha256")
     return {name: value for name, value, _ in flatten(settings) if not name.startswith(later)}

@@ -1,5 +1,10 @@
 """build-windows: train and validation documents to token streams."""
 
+from neural_ngram.stages import enter
+
+if __name__ == "__main__":
+    enter()
+
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_table, sha256_of_file

@@ -1,5 +1,10 @@
 """check-configuration: refuse to go on when conf/ was edited but params.yaml was not composed."""
 
+from neural_ngram.stages import enter
+
+if __name__ == "__main__":
+    enter()
+
 from neural_ngram.settings import Settings
 from neural_ngram.stages import run, say
 

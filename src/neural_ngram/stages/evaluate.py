@@ -1,5 +1,10 @@
 """evaluate: the trained model on train and validation, between its floor and its rival."""
 
+from neural_ngram.stages import enter
+
+if __name__ == "__main__":
+    enter()
+
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -27,6 +32,7 @@ from neural_ngram.stages import (
     run,
     run_name,
     say,
+    walls,
 )
 from neural_ngram.tracking import find_run
 
@@ -72,6 +78,7 @@ def main(settings: Settings) -> None:
     write_csv(EVALUATION / "decomposition.csv", pd.DataFrame(map(asdict, parts)))
     write_figure(EVALUATION / "decomposition.png", decomposition_chart(parts))
     with find_run(sha256_of_file(MODEL), run_name(settings), parameters(settings)) as tracked:
+        tracked.boundary("evaluate", walls().kind)
         tracked.metrics(dict(_flat(metrics)), settings.training.max_steps)
         tracked.metrics(dict(_flat(counted)))
         tracked.artifact(EVALUATION, "evaluation")

@@ -1,5 +1,10 @@
 """generate: continue the prompt greedily and by sampling."""
 
+from neural_ngram.stages import enter
+
+if __name__ == "__main__":
+    enter()
+
 from typing import Any
 
 from neural_ngram import model as models
@@ -16,7 +21,7 @@ from neural_ngram.generation import (
 )
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import GenerationSettings, Settings
-from neural_ngram.stages import GENERATION, MODEL, TOKENIZER, parameters, run, run_name, say
+from neural_ngram.stages import GENERATION, MODEL, TOKENIZER, parameters, run, run_name, say, walls
 from neural_ngram.tracking import find_run
 
 
@@ -36,6 +41,7 @@ def main(settings: Settings) -> None:
         {"prompt": asked.prompt, "prompt_ids": prompt, "continuations": texts},
     )
     with find_run(sha256_of_file(MODEL), run_name(settings), parameters(settings)) as tracked:
+        tracked.boundary("generate", walls().kind)
         folder = f"generation/temperature-{asked.temperature:g}-seed-{asked.seed}"
         tracked.artifact(GENERATION, folder)
         tracked.artifact(TOKENIZER, "tokenizer")

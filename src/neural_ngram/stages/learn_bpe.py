@@ -1,5 +1,10 @@
 """learn-bpe: the tokenizer, from the documents of train alone."""
 
+from neural_ngram.stages import enter
+
+if __name__ == "__main__":
+    enter()
+
 from neural_ngram.artifacts import read_table, write_csv, write_json
 from neural_ngram.settings import Settings
 from neural_ngram.stages import SPLITS, TOKENIZER, run, say

@@ -1,5 +1,10 @@
 """oracle-conditional-entropy: what counting says of the windows: the floor and the rival."""
 
+from neural_ngram.stages import enter
+
+if __name__ == "__main__":
+    enter()
+
 from dataclasses import asdict
 
 import pandas as pd

@@ -1,5 +1,10 @@
 """split-corpus: the corpus to train, validation and test documents, and a manifest of them all."""
 
+from neural_ngram.stages import enter
+
+if __name__ == "__main__":
+    enter()
+
 from dataclasses import fields
 from pathlib import Path
 

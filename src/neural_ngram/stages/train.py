@@ -1,5 +1,10 @@
 """train: a model from the windows of train; validation is only scored."""
 
+from neural_ngram.stages import enter
+
+if __name__ == "__main__":
+    enter()
+
 import math
 from dataclasses import asdict
 from pathlib import Path
@@ -27,6 +32,7 @@ from neural_ngram.stages import (
     run,
     run_name,
     say,
+    walls,
 )
 from neural_ngram.stages.progress import progress
 from neural_ngram.tracking import MODEL_TAG, Run, start_run
@@ -53,6 +59,7 @@ def main(settings: Settings) -> None:
     checkpoints = Checkpoints(cache() / "checkpoints", _identity(settings), say)
     with checkpoints.lock():
         with start_run(run_name(settings), described, checkpoints.key) as tracked:
+            tracked.boundary("train", walls().kind)
             for name, origin in origins.items():
                 tracked.dataset(name, origin["documents_sha256"], WINDOWS / name)
             with progress(settings.training.max_steps) as watch:

@@ -1,0 +1,135 @@
+"""The boundary between train, validation and test, as a stage meets it.
+
+    declaration   what dvc.yaml says that a stage reads and writes
+    territory     which files are closed to it, and by which rule
+    landlock      the kernel refuses to open them, to this process and its children
+    hook          Python refuses with a clear message, and alone where there is no Landlock
+    graph         what may flow where, proved from dvc.yaml and dvc.lock
+
+`enter` must come before numpy, pandas, torch or MLflow is imported: Landlock holds for the thread
+that asks and for what it starts, not for threads that exist already.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neural_ngram.boundary import landlock
+from neural_ngram.boundary.declaration import declaration, lookup, parameters_of
+from neural_ngram.boundary.hook import explanation, watch
+from neural_ngram.boundary.territory import Territory, territory
+from neural_ngram.errors import BoundaryError
+
+__all__ = ["KINDS", "STORE", "Walls", "dvc_root", "enter", "parameters_of"]
+
+KINDS = ("off", "audit", "landlock")  # from the weakest to the strongest
+STORE = Path("runs")  # MLflow's folder and the locks; made before the walls stand
+
+
+@dataclass(frozen=True)
+class Walls:
+    """What stands around a stage: `kind` is one of KINDS."""
+
+    kind: str
+    territory: Territory | None = None
+
+    def explanation(self, problem: BaseException) -> str | None:
+        """What to tell of a failure that the walls caused; None of any other."""
+        return explanation(problem, self.territory) if self.territory else None
+
+    def __str__(self) -> str:
+        return {
+            "landlock": "closed files are refused by the kernel, to child processes too",
+            "audit": "only Python's own reads of closed files are refused: compiled libraries and "
+            "child processes are not held, since Landlock is missing or boundary.mode=audit",
+            "off": "nothing is refused, since boundary.mode=off",
+        }[self.kind]
+
+
+def dvc_root() -> Path:
+    """The root of the DVC project: not the working directory in queued and temporary runs."""
+    return Path(os.environ.get("DVC_ROOT", ".")).resolve()
+
+
+def enter(stage: str, parameters: Mapping[str, Any]) -> Walls:
+    """Close what `stage` does not declare, for the rest of this process.
+
+    Raises BoundaryError when dvc.yaml does not declare the stage, when threads run already, or
+    when MLflow's database could not be used behind the walls.
+    """
+    mode = lookup(parameters, "boundary.mode")
+    if mode == "off":
+        return Walls("off")
+    here, root = Path.cwd(), dvc_root()
+    land = territory(declaration(here, stage, parameters), (here, root), parameters)
+    kind = "landlock" if mode != "audit" and landlock.version() else "audit"
+    for folder in (*map(Path, land.made), root / STORE):
+        _make(folder)
+    if kind == "landlock":
+        _require_one_thread(stage)
+        _make_store(land, root)
+        _move_temporary_files(land)
+        landlock.restrict(landlock.pieces(land.closed, land.opened))
+    watch(land)
+    return Walls(kind, land)
+
+
+def _make(folder: Path) -> None:
+    """Make a folder; take it away at the end when nothing was written."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    if missing:
+        atexit.register(_unmake, missing)
+
+
+def _unmake(folders: list[Path]) -> None:
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
+
+
+def _require_one_thread(stage: str) -> None:
+    threads = len(list(Path("/proc/self/task").iterdir()))
+    if threads > 1:
+        raise BoundaryError(
+            f"{threads} threads run already when {stage} closes its files, and the walls would "
+            f"not hold for them; import nothing heavy above `enter` in "
+            f"stages/{stage.replace('-', '_')}.py, or start without a debugger"
+        )
+
+
+def _above(land: Territory) -> set[str]:
+    return {str(parent) for place in (*land.closed, *land.opened) for parent in Path(place).parents}
+
+
+def _make_store(land: Territory, root: Path) -> None:
+    """Make MLflow's folder; a new file beside a closed folder could not be read back.
+
+    SQLite makes a journal beside its database and must read it.
+    """
+    address = os.environ.get("MLFLOW_TRACKING_URI", "")
+    scheme, _, place = address.rpartition("://")
+    if scheme in ("", "file", "sqlite"):
+        path = Path(place.removeprefix("/") if scheme == "sqlite" else place or root / STORE)
+        folder = path.resolve().parent if scheme == "sqlite" else path.resolve()
+        if str(folder) in _above(land):
+            raise BoundaryError(
+                f"MLFLOW_TRACKING_URI={address} keeps its files in {folder}, beside closed "
+                "folders, where new files cannot be read back; move it into a folder of its own, "
+                "or set boundary.mode=audit"
+            )
+        _make(folder)
+
+
+def _move_temporary_files(land: Territory) -> None:
+    """A folder of its own for temporary files when the project itself lies in the usual one."""
+    if os.path.realpath(tempfile.gettempdir()) in _above(land):
+        folder = tempfile.mkdtemp(prefix="neural-ngram-")
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)

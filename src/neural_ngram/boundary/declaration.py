@@ -1,0 +1,98 @@
+"""What dvc.yaml declares that a stage reads and writes: the one source of the boundary's rules."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from neural_ngram.errors import BoundaryError
+
+__all__ = ["Declaration", "declaration", "lookup", "parameters_of"]
+
+_TEMPLATE = re.compile(r"\$\{([\w.]+)\}")
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One stage of dvc.yaml: what it depends on and what it makes, relative to the project."""
+
+    stage: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+def declaration(root: Path, stage: str, parameters: Mapping[str, Any]) -> Declaration:
+    """The deps and outs of `stage` in `root`/dvc.yaml, its templates filled from `parameters`.
+
+    Raises BoundaryError when there is no such file or stage, or a template has no parameter.
+    """
+    file = root / "dvc.yaml"
+    try:
+        stages = yaml.load(file.read_bytes(), Loader=_Loader)["stages"]
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as problem:
+        raise BoundaryError(
+            f"{file} declares no stages ({problem}), so nothing says what {stage} may read; "
+            "run from the project's root"
+        ) from problem
+    if not isinstance(stages.get(stage), dict) or not {"deps", "outs"} & stages[stage].keys():
+        raise BoundaryError(
+            f"{file} declares no plain stage {stage!r}, so nothing says what it may read; "
+            "add it there with its deps and outs (foreach and matrix are not read)"
+        )
+    kinds = ("outs", "metrics", "plots")
+    return Declaration(
+        stage,
+        tuple(_paths(stages[stage].get("deps"), parameters)),
+        tuple(path for kind in kinds for path in _paths(stages[stage].get(kind), parameters)),
+    )
+
+
+def parameters_of(root: Path, overrides: list[str]) -> dict[str, Any]:
+    """params.yaml with overrides such as `corpus.path=my.txt`, not checked: Hydra does that later.
+
+    Raises BoundaryError when the file cannot be read.
+    """
+    file = root / "params.yaml"
+    try:
+        parameters: dict[str, Any] = yaml.load(file.read_bytes(), Loader=_Loader)
+        for name, _, value in (word.lstrip("+").partition("=") for word in overrides):
+            *groups, key = name.split(".")
+            node = parameters
+            for group in groups:
+                node = node.setdefault(group, {})
+            node[key] = yaml.load(value, Loader=_Loader)
+    except (OSError, yaml.YAMLError, AttributeError, TypeError) as problem:
+        raise BoundaryError(
+            f"{file} with {overrides} cannot be read ({problem}); run from the project's root, or "
+            "run `neural-ngram compose`"
+        ) from problem
+    return parameters
+
+
+def lookup(parameters: Mapping[str, Any], name: str) -> Any:
+    """The parameter of a dotted name, None when there is none."""
+    value: Any = parameters
+    for key in name.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _paths(entries: Any, parameters: Mapping[str, Any]) -> Iterator[str]:
+    """Entries are paths, or one-key mappings from a path to its flags."""
+    for entry in entries or ():
+        path = next(iter(entry)) if isinstance(entry, dict) else str(entry)
+        yield _TEMPLATE.sub(lambda found: _filled(found[1], parameters), path)
+
+
+def _filled(name: str, parameters: Mapping[str, Any]) -> str:
+    value = lookup(parameters, name)
+    if not isinstance(value, str):
+        raise BoundaryError(
+            f"dvc.yaml asks for ${{{name}}}, but params.yaml has {value!r} there; "
+            "run `neural-ngram compose`"
+        )
+    return value

@@ -1,0 +1,164 @@
+"""The walls around a stage, tried for real: each attempt is made, in a process of its own."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors.numpy
+import yaml
+
+from neural_ngram.boundary import landlock
+
+ROOT = Path(__file__).parents[2]
+SECRET = "the secret of the test partition"
+BY_PYTHON = {  # what the audit hook sees when it stands alone
+    *("open", "os.open", "pathlib", "mmap", "numpy.memmap", "pandas csv"),
+    *("symlink by open", "cache by open", "os.open in a folder"),
+}
+kernel = pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no Landlock")
+# Seccomp makes Landlock's first call answer ENOSYS, as a kernel without it does.
+WITHOUT_LANDLOCK = """
+import ctypes, os, struct, sys
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (6, 0, 0, 0x50000 | 38), (6, 0, 0, 0x7fff0000)]
+program = b"".join(struct.pack("HBBI", *line) for line in code)
+buffer = ctypes.create_string_buffer(program)
+head = struct.pack("HxxxxxxP", len(code), ctypes.addressof(buffer))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.create_string_buffer(head), 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def lay_out(root: Path, *, mode: str = "enforced") -> Path:
+    """A project with only what the attempts need, the test partition in many formats."""
+    for name in ("splits", "windows/train", "windows/validation", "corpus"):
+        (root / "data" / name).mkdir(parents=True)
+    for name in (".dvc/cache/files/md5/ab", ".dvc/tmp/exps/other", "artifacts/model"):
+        (root / name).mkdir(parents=True)
+    splits = root / "data/splits"
+    for name in ("train", "validation", "test"):
+        pd.DataFrame({"id": ["1"], "text": [SECRET]}).to_parquet(splits / f"{name}.parquet")
+    secret = np.frombuffer(SECRET.encode(), np.uint8)
+    safetensors.numpy.save_file({"text": secret}, splits / "test.safetensors")
+    for name in (
+        *("data/splits/test.txt", "data/corpus/corpus.txt", "data/windows/train/own.txt"),
+        *(".dvc/cache/files/md5/ab/cdef", ".dvc/tmp/exps/other/test.txt"),
+    ):
+        (root / name).write_text(SECRET + "\n")
+    shutil.copy(ROOT / "dvc.yaml", root)
+    parameters = yaml.safe_load((ROOT / "params.yaml").read_text())
+    parameters["corpus"] |= dict.fromkeys(("path", "dependency"), "data/corpus/corpus.txt")
+    parameters["boundary"]["mode"] = mode
+    (root / "params.yaml").write_text(yaml.safe_dump(parameters))
+    (root / ".gitignore").write_text("*\n!data/\n!data/corpus/\n!data/corpus/*\n")
+    for command in ("init -q", "add -A", "-c user.name=t -c user.email=t@example.org commit -qm a"):
+        subprocess.run(["git", *command.split()], cwd=root, check=True)
+    return root
+
+
+def attempts(
+    here: Path, *, root: Path | None = None, stage: str = "train", before: tuple[str, ...] = ()
+) -> dict[str, str]:
+    """What came of each attempt that `stage`, run in `here`, made on the data of `root`."""
+    root = root or here
+    script = here / "attempts" / f"{stage}.py"
+    script.parent.mkdir(exist_ok=True)
+    shutil.copy(ROOT / "tests/stages/attempts.py", script)
+    for link in (here / "linked.txt", here / "data/windows/train/linked.txt"):
+        link.unlink(missing_ok=True)
+        link.symlink_to(root / "data/splits/test.txt")
+    done = subprocess.run(
+        [*before, sys.executable, str(script)],
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        | {"ATTEMPTED": str(root), "DVC_ROOT": str(root), "GIT_CONFIG_GLOBAL": "/dev/null"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return told | {"printed": done.stdout}
+
+
+def assert_all_refused(told: dict[str, str], stage: str) -> None:
+    told.pop("printed")
+    assert told.pop("kind") == "landlock"
+    assert "read" not in told.values(), told
+    assert not [name for name, text in told.items() if SECRET in text]
+    unnamed = {"hard link", "rename", "git"}  # the kernel tells of these without the file
+    for name in told.keys() - unnamed:
+        assert f"is closed to the stage {stage} (rule: " in told[name], (name, told[name])
+
+
+@pytest.fixture(scope="module")
+def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return lay_out(tmp_path_factory.mktemp("attempts") / "project")
+
+
+def test_the_attempts_are_real_without_walls(tmp_path: Path):
+    told = attempts(lay_out(tmp_path / "project", mode="off"))
+    assert "boundary.mode=off" in told.pop("printed")
+    assert told.pop("kind") == "off"
+    assert set(told.values()) == {"read"}
+
+
+@kernel
+@pytest.mark.parametrize("stage", ["train", "learn-bpe"])
+def test_no_way_to_the_test_partition_is_open(laid_out: Path, stage: str):
+    told = attempts(laid_out, stage=stage.replace("-", "_"))
+    assert "test.txt is closed" in told["open"]
+    assert "only split-corpus reads the corpus" in told["corpus"]
+    assert_all_refused(told, stage)
+
+
+@kernel
+def test_nor_is_the_main_checkout_from_a_temporary_run(tmp_path: Path):
+    main = lay_out(tmp_path / "main")
+    here = main / ".dvc/tmp/exps/own"
+    (here / "data/windows/train").mkdir(parents=True)
+    for name in ("dvc.yaml", "params.yaml"):
+        shutil.copy(main / name, here)
+    assert_all_refused(attempts(here, root=main), "train")
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can reach."""
+    folder = Path(tempfile.mkdtemp(prefix="boundary-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@kernel
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_the_walls_hold_for_an_ordinary_user(open_folder: Path):
+    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    project = lay_out(open_folder / "project")
+    for path in (project, *project.rglob("*")):
+        os.chown(path, 65534, 65534, follow_symlinks=False)
+    nested = f"import subprocess; subprocess.run([{sys.executable!r}, '-c', ''], check=True)"
+    if subprocess.run([*user, sys.executable, "-c", nested], cwd=ROOT, check=False).returncode:
+        pytest.skip(f"an ordinary user cannot run {sys.executable} in {ROOT}")
+    assert_all_refused(attempts(project, before=user), "train")
+
+
+@pytest.mark.parametrize("lacking", [True, False], ids=["no Landlock", "mode=audit"])
+def test_the_audit_hook_alone_says_so_and_holds_python(tmp_path: Path, lacking: bool):
+    project = lay_out(tmp_path / "project", mode="enforced" if lacking else "audit")
+    told = attempts(project, before=(sys.executable, "-c", WITHOUT_LANDLOCK) if lacking else ())
+    assert "only Python's own reads of closed files are refused" in told.pop("printed")
+    assert told.pop("kind") == "audit"
+    held = {name for name, text in told.items() if "is closed to the stage train" in text}
+    assert held == BY_PYTHON
+    assert {told[name] for name in told.keys() - held} == {"read"}

@@ -1,0 +1,187 @@
+"""The parts of the boundary, without a stage: what is declared, what is closed, what it costs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from dvc.repo import Repo
+
+from neural_ngram.boundary import landlock
+from neural_ngram.boundary.declaration import Declaration, declaration, parameters_of
+from neural_ngram.boundary.territory import territory
+from neural_ngram.errors import BoundaryError
+
+ROOT = Path(__file__).parents[1]
+PARAMETERS = {"corpus": {"path": "data/corpus/own.txt", "dependency": "data/corpus/own.txt"}}
+
+
+def land(root: Path, stage: str = "train", *, reads=(), writes=(), other: Path | None = None):
+    declared = Declaration(stage, tuple(reads), tuple(writes))
+    return territory(declared, (root, other or root), PARAMETERS)
+
+
+def test_the_quick_reading_of_dvc_yaml_agrees_with_dvc():
+    parameters = parameters_of(ROOT, [])
+    for stage in Repo(str(ROOT)).index.stages:
+        found = declaration(ROOT, stage.name, parameters)
+        deps = {dep.def_path for dep in stage.deps if dep.def_path != "params.yaml"}
+        assert set(found.reads) == deps
+        assert set(found.writes) == {out.def_path for out in stage.outs}
+
+
+def test_overrides_reach_the_declaration():
+    parameters = parameters_of(ROOT, ["corpus.dependency=mine.txt", "+new.key=3"])
+    assert "mine.txt" in declaration(ROOT, "split-corpus", parameters).reads
+    assert parameters["new"] == {"key": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "declares no stages"),
+        ("stages: {}", "declares no plain stage 'train'"),
+        ("stages: {train: {foreach: [1], do: {cmd: a}}}", "foreach and matrix are not read"),
+        ("stages: {train: {cmd: a, deps: ['${no.such}']}}", "asks for ${no.such}"),
+    ],
+)
+def test_what_dvc_yaml_does_not_declare_is_an_error(tmp_path: Path, text: str | None, told: str):
+    if text is not None:
+        (tmp_path / "dvc.yaml").write_text(text)
+    with pytest.raises(BoundaryError, match="dvc") as caught:
+        declaration(tmp_path, "train", {})
+    assert told in str(caught.value)
+
+
+def test_a_stage_opens_its_inputs_and_the_folders_of_its_outputs(tmp_path: Path):
+    found = land(tmp_path, reads=["data/a/in.csv"], writes=["artifacts/model", "data/b/out.csv"])
+    for name in ("data/a/in.csv", "artifacts/model/.x.tmp", "data/b/other.csv", "src/code.py"):
+        assert found.rule_against(str(tmp_path / name)) is None
+    for name in ("data/a/other.csv", "artifacts/tokenizer/x", ".dvc/cache/files/md5/ab/c", "data"):
+        assert found.rule_against(str(tmp_path / name))
+    assert found.rule_against("/usr/lib/python3/x.py") is None
+
+
+def test_only_the_splitter_reads_the_corpus_and_what_was_fetched(tmp_path: Path):
+    for name in ("data/corpus/own.txt", "data/raw/names/names.txt"):
+        assert land(tmp_path, "train").rule_against(str(tmp_path / name))
+        assert land(tmp_path, "split-corpus").rule_against(str(tmp_path / name)) is None
+
+
+def test_a_corpus_outside_the_project_is_closed_too_unless_it_holds_the_project(tmp_path: Path):
+    root, corpus = tmp_path / "project", tmp_path / "corpus"
+    declared = Declaration("train", (), ())
+    outside = territory(declared, (root, root), {"corpus": {"path": str(corpus)}})
+    assert outside.rule_against(str(corpus / "a.txt"))
+    around = territory(declared, (root, root), {"corpus": {"path": str(tmp_path)}})
+    assert around.rule_against(str(root / "src/code.py")) is None
+
+
+def test_in_a_temporary_run_the_main_checkout_is_closed_and_the_own_folder_open(tmp_path: Path):
+    here = tmp_path / ".dvc/tmp/exps/own"
+    found = land(here, reads=["data/a.csv"], other=tmp_path)
+    assert found.rule_against(str(here / "data/a.csv")) is None
+    assert found.rule_against(str(here / "src/code.py")) is None
+    for name in ("data/a.csv", "artifacts/x", ".dvc/tmp/exps/other/data/a.csv", ".dvc/cache/x"):
+        assert found.rule_against(str(tmp_path / name))
+
+
+def test_a_cache_elsewhere_and_a_local_remote_are_closed(tmp_path: Path):
+    root = tmp_path / "project"
+    (root / ".dvc").mkdir(parents=True)
+    (root / ".dvc/config").write_text(
+        "[core]\n    remote = near\n['remote \"near\"']\n    url = ../../remote\n"
+        "['remote \"far\"']\n    url = s3://bucket/x\n"
+    )
+    (root / ".dvc/config.local").write_text(
+        f"[cache]\n    dir = {tmp_path}/cache\n    type = copy\n"
+    )
+    for name in ("cache/files/md5/ab/c", "remote/files/md5/ab/c"):
+        assert "copies" in land(root).rule_against(str(tmp_path / name))
+
+
+def test_links_are_followed_into_the_cache_and_nowhere_else(tmp_path: Path):
+    (tmp_path / "data/in").mkdir(parents=True)
+    cached, closed = tmp_path / ".dvc/cache/files/md5/ab/c", tmp_path / "data/closed.csv"
+    cached.parent.mkdir(parents=True)
+    for file in (cached, closed):
+        file.write_text("x")
+    (tmp_path / "data/in/cached.csv").symlink_to(cached)
+    (tmp_path / "data/in/closed.csv").symlink_to(closed)
+    (tmp_path / "data/single.csv").symlink_to(closed)
+    found = land(tmp_path, reads=["data/in", "data/single.csv"])
+    assert found.rule_against(str(tmp_path / "data/in/cached.csv")) is None
+    assert found.rule_against(str(tmp_path / "data/in/closed.csv"))
+    assert found.rule_against(str(tmp_path / "data/single.csv"))
+
+
+@pytest.mark.parametrize("name", ["artifacts/table.csv", "data/table.csv", "table.csv"])
+def test_an_output_without_a_folder_of_its_own_is_refused(tmp_path: Path, name: str):
+    with pytest.raises(BoundaryError, match=r"give it a folder of its own"):
+        land(tmp_path, writes=[name])
+
+
+def test_the_pieces_hold_all_that_is_open_and_nothing_closed(tmp_path: Path):
+    for name in ("data/open/a", "data/open/b", "data/shut/a", "src/code", "shut/inner/a", "new"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "data/shut/a")
+    shut = [str(tmp_path / name) for name in ("data", "shut", "missing")]
+    free = [str(tmp_path / name) for name in ("data/open/a", "shut/inner")]
+    found = [Path(piece) for piece in landlock.pieces(shut, free)]
+    own = {str(p.relative_to(tmp_path)) for p in found if p.is_relative_to(tmp_path)}
+    assert own == {"data/open/a", "shut/inner", "src", "new"}
+    assert Path("/usr") in found
+
+
+COST = """
+import json, os, sys, time
+import neural_ngram.configuration
+before = time.process_time()
+from neural_ngram import boundary
+walls = boundary.enter("train", boundary.parameters_of(__import__("pathlib").Path.cwd(), []))
+print(json.dumps({"kind": walls.kind, "ms": 1e3 * (time.process_time() - before)}))
+"""
+
+
+def test_the_walls_cost_less_than_fifty_milliseconds():
+    costs = []
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", COST],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        costs.append(json.loads(done.stdout)["ms"])
+    assert min(costs) < 50, costs
+
+
+@pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no Landlock")
+@pytest.mark.parametrize(
+    ("before", "environment", "told"),
+    [
+        (
+            "from threading import *; Thread(target=Event().wait, daemon=True).start()",
+            {},
+            "2 threads run already when train closes its files",
+        ),
+        ("", {"MLFLOW_TRACKING_URI": "sqlite:///own.db"}, "move it into a folder of its own"),
+    ],
+)
+def test_walls_that_would_not_hold_or_would_hinder_are_refused(
+    before: str, environment: dict[str, str], told: str
+):
+    done = subprocess.run(
+        [sys.executable, "-c", before + COST],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told in done.stderr
