@@ -1,12 +1,13 @@
 # make repro   set up, run the pipeline, show what came out
 # make test    set up, run the tests            make test-slow   the long ones
+# make boundary  prove what may flow where    make replay      train again, compare bit for bit
 # make lint    format, style, types, layers     make ui          the runs, at 127.0.0.1:5000
 # make bench   our speed beside the usual ways, in one run
 PYTHON ?= python3
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: repro test test-slow lint ui bench
+.PHONY: repro test test-slow lint ui boundary replay bench
 
 repro: .venv/installed
 	dvc repro
@@ -26,6 +27,9 @@ lint: .venv/installed
 	ruff format --check
 	mypy
 	lint-imports
+
+boundary: .venv/installed
+	@neural-ngram boundary
 
 ui: .venv/installed
 	mlflow ui --backend-store-uri sqlite:///runs/mlflow.db --host 127.0.0.1 --port 5000 --workers 1

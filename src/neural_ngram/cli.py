@@ -1,6 +1,7 @@
 """The `neural-ngram` command."""
 
 import argparse
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -10,8 +11,10 @@ from hydra.errors import HydraException
 
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import write_text
+from neural_ngram.boundary.declaration import Declaration, locked
+from neural_ngram.boundary.graph import prove, render
 from neural_ngram.configuration import composed
-from neural_ngram.errors import NeuralNgramError
+from neural_ngram.errors import BoundaryError, NeuralNgramError
 from neural_ngram.ngram import export_arpa, load_kneser_ney
 from neural_ngram.stages import ORACLE, TOKENIZER
 
@@ -30,6 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
     arpa = commands.add_parser("arpa", help="write the count model of the last run in ARPA format")
     arpa.add_argument("file", type=Path)
     arpa.set_defaults(run=lambda chosen: _arpa(chosen.file))
+    proof = commands.add_parser("boundary", help="prove what may flow where, by dvc.yaml, dvc.lock")
+    proof.set_defaults(run=lambda _: _boundary(Path.cwd()))
     _add_commands(commands)
     chosen = parser.parse_args(arguments)
     try:
@@ -78,6 +83,29 @@ def _add_commands(commands: Any) -> None:
 
 def _inspection() -> Any:
     return import_module("neural_ngram.commands.inspection")
+
+
+def _boundary(root: Path) -> None:
+    """DVC itself reads its files here: templates, `foreach`, and those of folders below."""
+    from dvc.exceptions import DvcException  # noqa: PLC0415 (takes a second)
+    from dvc.repo import Repo  # noqa: PLC0415
+
+    try:
+        with Repo(str(root)) as repository:
+            stages = [
+                Declaration(
+                    stage.addressing,
+                    tuple(os.path.relpath(dep.fs_path, root) for dep in stage.deps),
+                    tuple(os.path.relpath(out.fs_path, root) for out in stage.outs),
+                )
+                for stage in repository.index.stages
+            ]
+    except DvcException as problem:
+        raise BoundaryError(f"dvc.yaml cannot be read: {problem}; mend it") from problem
+    ran = locked(root)
+    prove(ran)
+    print("\n".join(render(prove(stages))))
+    print(f"proved for dvc.yaml ({len(stages)} stages) and dvc.lock ({len(ran)} that ran)")
 
 
 def _compose(overrides: list[str]) -> None:

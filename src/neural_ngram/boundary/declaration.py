@@ -10,7 +10,7 @@ import yaml
 
 from neural_ngram.errors import BoundaryError
 
-__all__ = ["Declaration", "declaration", "lookup", "parameters_of"]
+__all__ = ["Declaration", "declaration", "locked", "lookup", "parameters_of"]
 
 _TEMPLATE = re.compile(r"\$\{([\w.]+)\}")
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -49,6 +49,30 @@ def declaration(root: Path, stage: str, parameters: Mapping[str, Any]) -> Declar
         tuple(_paths(stages[stage].get("deps"), parameters)),
         tuple(path for kind in kinds for path in _paths(stages[stage].get(kind), parameters)),
     )
+
+
+def locked(root: Path) -> list[Declaration]:
+    """What the stages read and wrote when they last ran, from dvc.lock; none before the first run.
+
+    Raises BoundaryError when the file cannot be read.
+    """
+    file = root / "dvc.lock"
+    if not file.exists():
+        return []
+    try:
+        stages = yaml.load(file.read_bytes(), Loader=_Loader)["stages"]
+        return [
+            Declaration(
+                name,
+                tuple(dep["path"] for dep in stage.get("deps", ())),
+                tuple(out["path"] for out in stage.get("outs", ())),
+            )
+            for name, stage in stages.items()
+        ]
+    except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as problem:
+        raise BoundaryError(
+            f"{file} cannot be read ({problem}); restore it with git, or run `dvc repro`"
+        ) from problem
 
 
 def parameters_of(root: Path, overrides: list[str]) -> dict[str, Any]:

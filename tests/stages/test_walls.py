@@ -153,6 +153,25 @@ def test_the_walls_hold_for_an_ordinary_user(open_folder: Path):
     assert_all_refused(attempts(project, before=user), "train")
 
 
+def test_what_a_stage_keeps_apart_is_apart(pipeline, tmp_path: Path):
+    """The two exceptions of boundary.graph.APART: other validation text, the same model."""
+    shutil.copytree(pipeline.folder, tmp_path / "copy", symlinks=True)
+    project = type(pipeline)(tmp_path / "copy")
+    kept = ("data/windows/train", "artifacts/model")
+    before = contents(project.folder, kept)
+    documents = project.folder / "data/splits/validation.parquet"
+    pd.read_parquet(documents).assign(text="quite another text").to_parquet(documents)
+    for stage in ("build_windows", "train"):
+        done = project.stage(stage)
+        assert done.returncode == 0, done.stderr
+    assert contents(project.folder, kept) == before
+
+
+def contents(folder: Path, names: tuple[str, ...]) -> dict[str, bytes]:
+    files = [path for name in names for path in sorted((folder / name).rglob("*"))]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files if path.is_file()}
+
+
 @pytest.mark.parametrize("lacking", [True, False], ids=["no Landlock", "mode=audit"])
 def test_the_audit_hook_alone_says_so_and_holds_python(tmp_path: Path, lacking: bool):
     project = lay_out(tmp_path / "project", mode="enforced" if lacking else "audit")

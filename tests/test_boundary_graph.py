@@ -1,0 +1,99 @@
+"""No path leads from test to what is learned, nor from validation, and a new one is named."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from neural_ngram.boundary.declaration import Declaration, locked
+from neural_ngram.boundary.graph import prove, walks
+from neural_ngram.cli import main
+from neural_ngram.errors import BoundaryError
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("dvc.yaml", "params.yaml", "dvc.lock"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / ".dvc").mkdir()
+    (tmp_path / ".dvc/config").write_text("[core]\n    no_scm = true\n    analytics = false\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def declare(project: Path, stage: str, dependency: str, file: str = "dvc.yaml") -> None:
+    text = (project / file).read_text()
+    head = f"  {stage}:\n"
+    place = text.index("    deps:\n", text.index(head)) + len("    deps:\n")
+    entry = f"      - {dependency}\n" if file == "dvc.yaml" else f"    - path: {dependency}\n"
+    (project / file).write_text(text[:place] + entry + text[place:])
+
+
+def test_the_project_itself_holds_and_its_paths_are_printed(
+    project: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["boundary"]) == 0
+    printed = capsys.readouterr().out
+    assert "test: no path to artifacts/tokenizer, data/windows, artifacts/model" in printed
+    assert "artifacts/split → evaluate → " in printed
+    assert "data/windows/validation ↛ artifacts/model in train: scored, not learned" in printed
+
+
+@pytest.mark.parametrize(
+    ("stage", "dependency", "path"),
+    [
+        ("train", "data/splits/test.parquet", "test.parquet → train → artifacts/model"),
+        ("learn-bpe", "data/splits/test.parquet", "test.parquet → learn-bpe → artifacts/tokenizer"),
+        ("learn-bpe", "data/splits", "test.parquet → learn-bpe → artifacts/tokenizer"),
+        ("build-windows", "data/splits/test.parquet", "build-windows → data/windows/train"),
+        ("train", "data/splits/manifest.csv", "manifest.csv → train → artifacts/model"),
+        ("train", "data/splits/validation.parquet", "validation.parquet → train → artifacts/model"),
+        (
+            "learn-bpe",
+            "data/splits/validation.parquet",
+            "data/splits/validation.parquet → learn-bpe → artifacts/tokenizer",
+        ),
+        ("train", "artifacts/evaluation/metrics.json", "evaluation/metrics.json → train → "),
+    ],
+)
+def test_a_forbidden_dependency_fails_and_the_path_is_named(
+    project: Path, capsys: pytest.CaptureFixture[str], stage: str, dependency: str, path: str
+):
+    declare(project, stage, dependency)
+    assert main(["boundary"]) == 1
+    assert path in capsys.readouterr().err
+
+
+def test_a_way_through_a_folder_below_or_a_new_stage_is_found(
+    project: Path, capsys: pytest.CaptureFixture[str]
+):
+    (project / "plugin").mkdir()
+    (project / "plugin/dvc.yaml").write_text(
+        "stages:\n  peek:\n    foreach: [a]\n    do:\n      cmd: peek\n"
+        "      deps: [../data/splits/test.parquet]\n      outs: [hints.json]\n"
+    )
+    declare(project, "train", "plugin/hints.json")
+    assert main(["boundary"]) == 1
+    told = capsys.readouterr().err
+    assert "test.parquet → plugin/dvc.yaml:peek@a → plugin/hints.json → train → " in told
+
+
+def test_what_ran_is_judged_too(project: Path, capsys: pytest.CaptureFixture[str]):
+    declare(project, "learn-bpe", "data/splits/test.parquet", file="dvc.lock")
+    assert main(["boundary"]) == 1
+    assert "test.parquet → learn-bpe → artifacts/tokenizer" in capsys.readouterr().err
+
+
+def test_a_damaged_lock_file_is_an_error_and_a_missing_one_is_empty(tmp_path: Path):
+    assert locked(tmp_path) == []
+    (tmp_path / "dvc.lock").write_text("stages: [1, 2]")
+    with pytest.raises(BoundaryError, match=r"dvc\.lock cannot be read"):
+        locked(tmp_path)
+
+
+def test_paths_end_although_stages_form_a_circle():
+    circle = [Declaration("a", ("x",), ("y",)), Declaration("b", ("y",), ("x",))]
+    assert list(walks(circle, "x")) == [("x", "a", "y"), ("x", "a", "y", "b", "x")]
+    assert prove(circle) == {"test": [], "validation": []}
