@@ -104,14 +104,14 @@ def test_a_full_disk_leaves_the_old_file(old, write, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(ArtifactError, match=r"file cannot be written \(.*No space left.*make room"):
         write(old)
     assert_only_the_old_file_is_left(old)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is full")
 def test_a_disk_that_fills_while_writing_leaves_the_old_file(old):
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(ArtifactError, match=r"file cannot be written \(.*No space left.*make room"):
         filling_the_disk(old)
     assert_only_the_old_file_is_left(old)
 
@@ -127,6 +127,24 @@ def test_a_killed_process_leaves_the_old_file(old):
     killed = subprocess.run([sys.executable, "-c", textwrap.dedent(script), old], check=False)
     assert killed.returncode == -9
     assert old.read_text() == "old"
+
+
+def test_what_a_killed_writer_left_is_swept_away_by_the_next(old):
+    child = subprocess.Popen(["true"])
+    child.wait()
+    left = old.with_name(f".file.{child.pid}.tmp")
+    running = old.with_name(f".file.{os.getppid()}.tmp")
+    other = old.with_name(f".file.txt.{child.pid}.tmp")
+    for path in (left, running, other):
+        path.write_text("half of it")
+    write_text(old, "new")
+    assert set(old.parent.iterdir()) == {old, running, other}
+
+
+def test_a_file_in_place_of_a_folder_is_named(old):
+    with pytest.raises(ArtifactError, match=r"file/below cannot be written .*allow writing there"):
+        write_text(old / "below", "new")
+    assert_only_the_old_file_is_left(old)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])

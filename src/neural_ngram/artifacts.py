@@ -4,6 +4,7 @@ Every writer writes to a temporary name in the same folder and then renames, so 
 or absent. Every reader turns a missing or damaged file into one ArtifactError.
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -47,18 +48,46 @@ def atomic(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """A temporary name beside `path`, renamed to it when the block succeeds, removed when not.
 
     durable: wait until the disk has it, so that it survives a loss of power as well.
+
+    Raises ArtifactError when it cannot be written: no room, no permission.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path)
         yield temporary
         with temporary.open("rb") as written:
             if durable:
                 os.fsync(written.fileno())
         temporary.replace(path)
+    except FileNotFoundError:
+        raise
+    except OSError as problem:
+        raise ArtifactError(
+            f"{path} cannot be written ({problem}); make room on the disk or allow writing there, "
+            "and run the same command again"
+        ) from problem
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             temporary.unlink()
+
+
+def _sweep(path: Path) -> None:
+    """Delete what killed writers of this file left."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        writer = left.name.removeprefix(f".{path.name}.").removesuffix(".tmp")
+        if writer.isdecimal() and not _is_alive(int(writer)):
+            left.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 @contextmanager

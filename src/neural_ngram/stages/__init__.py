@@ -3,8 +3,14 @@
 Here are the paths that stages hand on to each other, and the frame that they share.
 """
 
-import hashlib
 import sys
+
+from neural_ngram.interruption import INTERRUPTION
+
+if sys.argv[:1] == ["-m"]:  # `python -m` is about to import a stage, which takes seconds
+    INTERRUPTION.listen()
+
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,9 +84,12 @@ def run(stage: Callable[[Settings], None]) -> None:
     root = Path.cwd()
 
     def guarded(configuration: DictConfig) -> None:
+        INTERRUPTION.cleans_up = True
         try:
             stage(typed(configuration, root))
         except Exception as problem:
+            if INTERRUPTION.code is not None:
+                sys.exit(INTERRUPTION.code)
             told = _walls.explanation(problem)
             if told is None and not isinstance(problem, (NeuralNgramError, OSError)):
                 raise

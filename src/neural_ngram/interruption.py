@@ -1,0 +1,46 @@
+"""Ctrl-C and SIGTERM end a program in one line, with exit code 130 or 143.
+
+While a program is still importing, there is nothing to clean up, and libraries do not bear an
+exception between any two of their lines: it ends at once. Later the signals raise SystemExit, so
+that temporary files are deleted and runs are closed on the way out.
+"""
+
+import os
+import signal
+import sys
+from types import FrameType
+
+__all__ = ["INTERRUPTION"]
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class _Interruption:
+    """What the two signals do, and whether one came.
+
+    code: the exit code that it asked for. cleans_up: there is something to clean up by now.
+    """
+
+    code: int | None = None
+    cleans_up = False
+
+    def listen(self) -> None:
+        """Handle the signals from now on, except those that the process was started to ignore."""
+        for number in SIGNALS:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._end)
+
+    def _end(self, number: int, _: FrameType | None) -> None:
+        """What comes later is ignored, so that nothing interrupts the cleaning up."""
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        self.code = 128 + number
+        program = sys.orig_argv[2] if sys.orig_argv[1:2] == ["-m"] else sys.argv[0]
+        label = program.rpartition(".")[2].replace("_", "-")
+        os.write(2, f"{label}: interrupted; run the same command to go on\n".encode())
+        if not self.cleans_up:
+            os._exit(self.code)
+        raise SystemExit(self.code)
+
+
+INTERRUPTION = _Interruption()

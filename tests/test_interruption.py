@@ -1,0 +1,51 @@
+"""A program that listens ends in one line and with the code of its signal."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+CODE = """
+    import os, signal, sys, time
+    from neural_ngram.interruption import INTERRUPTION
+    signal.signal(signal.SIGINT, signal.{before})
+    INTERRUPTION.listen()
+    INTERRUPTION.cleans_up = {cleans_up}
+    try:
+        os.kill(os.getpid(), signal.{signal})
+        time.sleep(0.2)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)  # ignored from the first signal on
+        print("cleaned up", INTERRUPTION.code)
+"""
+
+
+def ended(name: str, *, cleans_up: bool, before: str = "default_int_handler"):
+    code = textwrap.dedent(CODE.format(signal=name, cleans_up=cleans_up, before=before))
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_it_cleans_up_and_tells_one_line(name: str, code: int):
+    done = ended(name, cleans_up=True)
+    assert (done.returncode, done.stdout) == (code, f"cleaned up {code}\n")
+    assert done.stderr == "-c: interrupted; run the same command to go on\n"
+
+
+def test_it_ends_at_once_while_there_is_nothing_to_clean_up():
+    done = ended("SIGINT", cleans_up=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_signal_ignored_from_outside_stays_ignored():
+    done = ended("SIGINT", cleans_up=False, before="SIG_IGN")
+    assert done.returncode == 143  # the second signal was the first one heard
+
+
+def test_importing_the_library_listens_to_nothing():
+    import neural_ngram.stages  # noqa: F401, PLC0415
+
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
