@@ -11,10 +11,12 @@ from hydra.errors import HydraException
 
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import write_text
+from neural_ngram.boundary import LEDGER, STORE
 from neural_ngram.boundary.declaration import Declaration, locked
 from neural_ngram.boundary.graph import prove, render
 from neural_ngram.configuration import composed
 from neural_ngram.errors import BoundaryError, NeuralNgramError
+from neural_ngram.ledger import reconciled
 from neural_ngram.ngram import export_arpa, load_kneser_ney
 from neural_ngram.stages import ORACLE, TOKENIZER
 
@@ -105,6 +107,10 @@ def _boundary(root: Path) -> None:
     ran = locked(root)
     prove(ran)
     print("\n".join(render(prove(stages))))
+    (root / STORE).mkdir(exist_ok=True)
+    looks = reconciled(root / LEDGER, root / STORE)
+    splits = {look["corpus_sha256"] for look in looks}
+    print(f"{LEDGER}: {len(looks)} looks at the test partitions of {len(splits)} splits, unbroken")
     print(f"proved for dvc.yaml ({len(stages)} stages) and dvc.lock ({len(ran)} that ran)")
 
 

@@ -26,6 +26,7 @@ def register(root: Path) -> None:
     """Make the schema and the resolvers of `conf/` known to Hydra, for the project at `root`."""
     ConfigStore.instance().store(name="schema", node=_schema())
     OmegaConf.register_new_resolver("first_given", _first_given, replace=True)
+    OmegaConf.register_new_resolver("when", _when, replace=True)
     OmegaConf.register_new_resolver("configuration_sha256", lambda: digest(root), replace=True)
 
 
@@ -86,6 +87,10 @@ def _thaw(node: DictConfig, settings: Any) -> None:
         value = getattr(settings, leaf.name)
         if is_dataclass(value):
             _thaw(node[leaf.name], value)
+
+
+def _when(condition: bool, then: Any, otherwise: Any) -> Any:
+    return then if condition else otherwise
 
 
 def _first_given(*values: Any) -> Any:

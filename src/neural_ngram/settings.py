@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 
+_TEST, _SEALED = "data/splits/test.parquet", "conf/evaluation/default.yaml"
 _BOUNDS = {
     "least": (operator.ge, "at least"),
     "above": (operator.gt, "above"),
@@ -301,6 +302,12 @@ class EvaluationSettings:
     batch_size: int = setting(
         4096, "windows scored at once, at most; changes memory, not results", least=1
     )
+    unseal_test: bool = setting(
+        False, "score the test partition too, and enter the look in ledger.jsonl"
+    )
+    test_documents: str = setting(
+        _SEALED, f"what DVC watches: {_TEST} when unsealed; follows evaluation.unseal_test"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -424,6 +431,14 @@ def _check_across_groups(settings: Settings) -> None:
         raise ConfigurationError(
             f"oracle.order is {settings.oracle.order}, but a window holds {longest} tokens "
             "(windows.context_length and the target); lower oracle.order"
+        )
+    evaluation = settings.evaluation
+    if evaluation.test_documents != (_TEST if evaluation.unseal_test else _SEALED):
+        raise ConfigurationError(
+            f"evaluation.unseal_test is {evaluation.unseal_test} but evaluation.test_documents is "
+            f"{evaluation.test_documents!r}, which follows it when conf/ is composed; unseal with "
+            "`dvc exp run -S evaluation.unseal_test=true`, or with `neural-ngram compose` and "
+            "`dvc repro`"
         )
     if settings.windows.padding == "left" and settings.tokenizer.markers == "none":
         raise ConfigurationError(

@@ -24,7 +24,7 @@ from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunT
 
 from neural_ngram.boundary import KINDS, STORE, dvc_root
 
-__all__ = ["Run", "find_run", "start_run"]
+__all__ = ["Run", "find_run", "git_commit", "start_run"]
 
 EXPERIMENT = "neural-ngram"
 MODEL_TAG = "model_sha256"
@@ -67,11 +67,9 @@ class Run:
 
     def commit(self) -> None:
         """Tag the run with the git commit that is checked out, when there is one."""
-        answer = subprocess.run(
-            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-        )
-        if answer.returncode == 0:
-            self.tags({"mlflow.source.git.commit": answer.stdout.strip()})
+        commit = git_commit()
+        if commit:
+            self.tags({"mlflow.source.git.commit": commit})
 
     def parameters(self, values: Mapping[str, object]) -> None:
         """Log parameters; they cannot be changed later."""
@@ -158,6 +156,14 @@ def find_run(model_sha256: str, name: str, parameters: Mapping[str, object]) -> 
         with start_run(name, parameters) as run:
             run.tags({MODEL_TAG: model_sha256})
             yield run
+
+
+def git_commit() -> str | None:
+    """The commit that is checked out, when there is one."""
+    answer = subprocess.run(
+        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return answer.stdout.strip() if answer.returncode == 0 else None
 
 
 def _connect() -> tuple[MlflowClient, str]:

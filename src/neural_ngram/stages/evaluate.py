@@ -16,6 +16,7 @@ import torch
 from neural_ngram import model as models
 from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_figure, write_json
+from neural_ngram.boundary import LEDGER
 from neural_ngram.charts import decomposition_chart
 from neural_ngram.errors import ArtifactError
 from neural_ngram.evaluation import decomposition, mixtures, report
@@ -34,7 +35,9 @@ from neural_ngram.stages import (
     say,
     walls,
 )
+from neural_ngram.stages.unsealed import enter_in_ledger, read_test
 from neural_ngram.tracking import find_run
+from neural_ngram.windows import Windows
 
 
 def main(settings: Settings) -> None:
@@ -43,19 +46,21 @@ def main(settings: Settings) -> None:
     model, origin = models.load(MODEL)
     counted = read_json(ORACLE / "metrics.json")
     metrics: dict[str, Any] = {}
-    for name in ("train", "validation"):
-        windows, described = token_windows.load(WINDOWS / name)
+    for name, windows, described in _partitions(settings):
         if described["tokenizer_sha256"] != origin["tokenizer_sha256"]:
             raise ArtifactError(
-                f"{MODEL} was trained with another tokenizer than {WINDOWS / name} was made with; "
-                "run `dvc repro`"
+                f"{MODEL} was trained with another tokenizer than the windows of {name} were made "
+                "with; run `dvc repro`"
             )
         scores = score(model, windows, batch_size=settings.evaluation.batch_size)
         metrics[name] = report(scores, scored_bytes=described["scored_bytes"])
+        if name == "test":
+            metrics[name]["looks"] = enter_in_ledger(metrics[name])
+            say(f"test is unsealed: look {metrics[name]['looks']} at this partition, in {LEDGER}")
         say(_line(name, metrics[name]))
     rival_N = load_kneser_ney(ORACLE / "kneser_ney.safetensors").log_probabilities(windows)
     metrics["mixture"] = mixtures(scores.log_probabilities, rival_N)
-    parts = decomposition(
+    sources = decomposition(
         floor=counted["oracle"][f"k{windows.context_length}"]["entropy_nats"],
         train=metrics["train"]["loss_nats"],
         validation=metrics["validation"]["loss_nats"],
@@ -63,20 +68,21 @@ def main(settings: Settings) -> None:
         mixed=metrics["mixture"],
     )
     metrics["gap"] = {
-        "above_floor_nats": parts[1].nats,
-        "train_to_validation_nats": parts[2].nats,
-        "above_rival_nats": parts[3].nats - parts[4].nats,
+        "above_floor_nats": sources[1].nats,
+        "train_to_validation_nats": sources[2].nats,
+        "above_rival_nats": sources[3].nats - sources[4].nats,
     }
-    entropies = read_json(SPLIT_REPORT)["source_entropies_nats"]
+    split_report = read_json(SPLIT_REPORT)
+    entropies = split_report["source_entropies_nats"]
     if entropies:
         known = entropies[min(windows.context_length, len(entropies) - 1)]
         metrics["source"] = {"entropy_nats": known}
         say(f"the source's own entropy with this context is {known:.4f} nats")
-    for part in parts:
+    for part in sources:
         say(f"{part.nats:8.4f} nats   {part.part}: {part.meaning}")
     write_json(EVALUATION / "metrics.json", metrics)
-    write_csv(EVALUATION / "decomposition.csv", pd.DataFrame(map(asdict, parts)))
-    write_figure(EVALUATION / "decomposition.png", decomposition_chart(parts))
+    write_csv(EVALUATION / "decomposition.csv", pd.DataFrame(map(asdict, sources)))
+    write_figure(EVALUATION / "decomposition.png", decomposition_chart(sources))
     with find_run(sha256_of_file(MODEL), run_name(settings), parameters(settings)) as tracked:
         tracked.boundary("evaluate", walls().kind)
         tracked.metrics(dict(_flat(metrics)), settings.training.max_steps)
@@ -84,6 +90,14 @@ def main(settings: Settings) -> None:
         tracked.artifact(EVALUATION, "evaluation")
         for table in ("entropies.csv", "discounts.csv"):
             tracked.artifact(ORACLE / table, "oracle")
+
+
+def _partitions(settings: Settings) -> Iterator[tuple[str, Windows, dict[str, Any]]]:
+    """Name, windows and description of what is scored; validation is the last."""
+    if settings.evaluation.unseal_test:
+        yield "test", *read_test(settings)
+    for name in ("train", "validation"):
+        yield name, *token_windows.load(WINDOWS / name)
 
 
 def _line(name: str, metrics: dict[str, Any]) -> str:

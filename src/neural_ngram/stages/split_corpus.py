@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from neural_ngram.artifacts import read_json, write_csv, write_json, write_table
+from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_json, write_table
 from neural_ngram.corpus import Corpus, Document, fetch, merge_rare_words, read_corpus
 from neural_ngram.errors import ConfigurationError
 from neural_ngram.partition import Split, parted, split_documents, text_sha256
@@ -31,11 +31,12 @@ def main(settings: Settings) -> None:
         write_table(SPLITS / f"{name}.parquet", _table(documents))
     write_csv(SPLITS / "manifest.csv", _manifest(split))
     counts = {name: len(documents) for name, documents in split.items()}
+    manifest = {"manifest_sha256": sha256_of_file(SPLITS / "manifest.csv")}
     write_json(
         SPLIT_REPORT,
         {"corpus": corpus.counts, "documents": counts, "overlap": parted(split)}
         | {"held_out": settings.corpus.split.method != "whole"}
-        | {"source_entropies_nats": entropies},
+        | {"source_entropies_nats": entropies, **manifest},
     )
     say(", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in corpus.counts.items()))
     say("documents: " + ", ".join(f"{name} {n:,}" for name, n in counts.items()))

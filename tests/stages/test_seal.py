@@ -1,0 +1,102 @@
+"""Test documents are sealed; unsealing them scores them, shows in the graph and is on record."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from neural_ngram.boundary.declaration import locked
+from neural_ngram.boundary.graph import prove
+from neural_ngram.ledger import read
+
+UNSEALED = "evaluation.unseal_test=true"
+
+pytestmark = pytest.mark.xdist_group("pipeline")
+
+
+@pytest.fixture(scope="module")
+def project(pipeline, tmp_path_factory: pytest.TempPathFactory):
+    folder = tmp_path_factory.mktemp("unsealed") / "copy"
+    shutil.copytree(pipeline.folder, folder, symlinks=True)
+    return type(pipeline)(folder)
+
+
+def metrics(project) -> dict:
+    return json.loads((project.folder / "artifacts/evaluation/metrics.json").read_text())
+
+
+def reads_test(project) -> bool:
+    (evaluate,) = [ran for ran in locked(project.folder) if ran.stage == "evaluate"]
+    return "data/splits/test.parquet" in evaluate.reads
+
+
+def test_a_look_is_scored_and_recorded_once_and_sealing_takes_the_score_away(project):
+    assert "test" not in metrics(project)
+    assert not reads_test(project)
+    sealed = (project.folder / "dvc.lock").read_bytes()
+    ledger = project.folder / "ledger.jsonl"
+    assert ledger.read_text() == ""
+
+    printed = project.experiment(UNSEALED)
+    assert "look 1 at this partition" in printed
+    found = metrics(project)
+    (line,) = read(ledger)
+    assert line["loss_nats"] == found["test"]["loss_nats"]
+    assert line["commit"] == project.run("git", "rev-parse", "HEAD").stdout.strip()
+    assert found["test"].keys() == found["validation"].keys() | {"looks"}
+    assert found["test"]["looks"] == 1
+    assert reads_test(project)
+    prove(locked(project.folder))
+
+    assert "up to date" in project.dvc("repro")
+    project.dvc("repro", "--force", "--single-item", "evaluate")
+    assert len(read(ledger)) == 1
+
+    project.experiment()
+    assert "test" not in metrics(project)
+    assert (project.folder / "dvc.lock").read_bytes() == sealed
+    assert len(read(ledger)) == 1
+
+
+def test_a_look_from_a_temporary_run_lands_in_the_main_ledger(project):
+    before = len(read(project.folder / "ledger.jsonl"))
+    printed = project.experiment(UNSEALED, "training.seed=99", options=("--temp",))
+    assert f"look {before + 1} at this partition" in printed
+    assert len(read(project.folder / "ledger.jsonl")) == before + 1
+
+
+def test_a_tampered_ledger_stops_the_next_look(project, tmp_path: Path):
+    shutil.copytree(project.folder, tmp_path / "copy", symlinks=True)
+    copy = type(project)(tmp_path / "copy")
+    ledger = copy.folder / "ledger.jsonl"
+    ledger.write_text(re.sub(r'"loss_nats": [\d.]+', '"loss_nats": 0.1', ledger.read_text()))
+    overrides = (UNSEALED, "evaluation.test_documents=data/splits/test.parquet")
+    done = copy.stage("evaluate", *overrides)
+    assert done.returncode == 1
+    assert "ledger.jsonl line 1 was changed after it was written" in done.stderr
+
+
+def test_unsealing_past_the_graph_is_refused(project):
+    done = project.stage("evaluate", UNSEALED)
+    assert done.returncode == 1
+    assert "dvc exp run -S evaluation.unseal_test=true" in done.stderr
+
+
+def test_no_output_or_log_holds_a_sentence_of_the_test_documents(project):
+    texts = project.run(
+        "python",
+        "-c",
+        "import pandas as pd; "
+        "print(*pd.read_parquet('data/splits/test.parquet')['text'], sep='\\n')",
+    ).stdout.splitlines()
+    pieces = {text[start : start + 40] for text in texts for start in range(0, len(text) - 40, 20)}
+    assert len(pieces) > 100
+    shown = [project.first_output] if hasattr(project, "first_output") else []
+    for folder in ("artifacts", "runs/artifacts"):
+        files = [path for path in (project.folder / folder).rglob("*") if path.is_file()]
+        shown += [path.read_bytes().decode("utf-8", "replace") for path in files]
+    assert shown
+    for text in shown:
+        assert not [piece for piece in pieces if piece in text]
