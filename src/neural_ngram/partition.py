@@ -36,14 +36,17 @@ def split_documents(
     documents: list[Document],
     settings: SplitSettings,
     lists: Mapping[str, Iterable[str]] | None = None,
+    links: Iterable[tuple[str, str]] = (),
 ) -> Split:
     """Divide documents as the settings say; `lists` holds IDs by partition for `named`.
+
+    `links` are pairs of IDs that `ratios` does not part, such as near duplicates.
 
     Raises PartitionError when a partition stays empty, a name matches nothing, or a document is
     named for two partitions.
     """
     if settings.method == "ratios":
-        split = _by_ratios(documents, settings)
+        split = _by_ratios(documents, settings, links)
     elif settings.method == "contiguous":
         split = _contiguous(documents, settings)
     elif settings.method == "whole":
@@ -72,8 +75,10 @@ def parted(split: Split) -> dict[str, int]:
     }
 
 
-def _by_ratios(documents: list[Document], settings: SplitSettings) -> Split:
-    units = _units(documents, together=settings.keep_duplicates_together)
+def _by_ratios(
+    documents: list[Document], settings: SplitSettings, links: Iterable[tuple[str, str]]
+) -> Split:
+    units = _units(documents, links, together=settings.keep_duplicates_together)
     random.Random(settings.seed).shuffle(units)
     # Rounded first, since 0.6 + 0.3 falls just short of the 0.9 that is meant.
     first, second = (
@@ -84,7 +89,9 @@ def _by_ratios(documents: list[Document], settings: SplitSettings) -> Split:
     return {name: [d for unit in chosen for d in unit] for name, chosen in cuts.items()}
 
 
-def _units(documents: list[Document], *, together: bool) -> list[list[Document]]:
+def _units(
+    documents: list[Document], links: Iterable[tuple[str, str]], *, together: bool
+) -> list[list[Document]]:
     """Documents that must stay together, in order of first appearance: a union-find by key."""
     parent: dict[str, str] = {}
 
@@ -99,6 +106,8 @@ def _units(documents: list[Document], *, together: bool) -> list[list[Document]]
             parent[root(f"group {document.provenance_group}")] = root(f"id {document.id}")
         if together:
             parent[root(f"text {text_sha256(document)}")] = root(f"id {document.id}")
+    for one, other in links:
+        parent[root(f"id {one}")] = root(f"id {other}")
     units: defaultdict[str, list[Document]] = defaultdict(list)
     for document in documents:
         units[root(f"id {document.id}")].append(document)

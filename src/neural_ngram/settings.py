@@ -68,6 +68,21 @@ class SplitSettings:
     keep_duplicates_together: bool = setting(
         True, "ratios: documents with the same text land in the same partition"
     )
+    keep_near_duplicates_together: bool = setting(
+        False, "ratios: documents with nearly the same text land in the same partition"
+    )
+    near_duplicate: float = setting(
+        0.8,
+        "from which similarity texts are near duplicates: Jaccard, of their character 5-grams",
+        above=0,
+        most=1,
+    )
+    most_overlap: float = setting(
+        1.0,
+        "the share of validation or test documents with a near duplicate in train that is allowed",
+        least=0,
+        most=1,
+    )
     train_tokens: int = setting(0, "contiguous: whitespace tokens in train", least=0)
     validation_tokens: int = setting(0, "contiguous: whitespace tokens in validation", least=0)
     train_names: list[str] = setting([], "named: patterns of file names or document IDs in train")

@@ -20,6 +20,7 @@ from neural_ngram.boundary import LEDGER
 from neural_ngram.charts import decomposition_chart
 from neural_ngram.errors import ArtifactError
 from neural_ngram.evaluation import decomposition, mixtures, report
+from neural_ngram.leakage import seen_in_train
 from neural_ngram.ngram import load_kneser_ney
 from neural_ngram.scoring import score
 from neural_ngram.settings import Settings
@@ -46,7 +47,9 @@ def main(settings: Settings) -> None:
     model, origin = models.load(MODEL)
     counted = read_json(ORACLE / "metrics.json")
     metrics: dict[str, Any] = {}
+    parts: dict[str, Windows] = {}
     for name, windows, described in _partitions(settings):
+        parts[name] = windows
         if described["tokenizer_sha256"] != origin["tokenizer_sha256"]:
             raise ArtifactError(
                 f"{MODEL} was trained with another tokenizer than the windows of {name} were made "
@@ -58,6 +61,8 @@ def main(settings: Settings) -> None:
             metrics[name]["looks"] = enter_in_ledger(metrics[name])
             say(f"test is unsealed: look {metrics[name]['looks']} at this partition, in {LEDGER}")
         say(_line(name, metrics[name]))
+    for name in metrics.keys() - {"train"}:
+        metrics[name]["windows_seen_in_train"] = seen_in_train(parts["train"], parts[name])
     rival_N = load_kneser_ney(ORACLE / "kneser_ney.safetensors").log_probabilities(windows)
     metrics["mixture"] = mixtures(scores.log_probabilities, rival_N)
     sources = decomposition(
@@ -72,6 +77,8 @@ def main(settings: Settings) -> None:
         "train_to_validation_nats": sources[2].nats,
         "above_rival_nats": sources[3].nats - sources[4].nats,
     }
+    seen = metrics["validation"]["windows_seen_in_train"]
+    say(f"{seen:.1%} of the windows of validation also stand in train, target included")
     split_report = read_json(SPLIT_REPORT)
     entropies = split_report["source_entropies_nats"]
     if entropies:
@@ -87,6 +94,7 @@ def main(settings: Settings) -> None:
         tracked.boundary("evaluate", walls().kind)
         tracked.metrics(dict(_flat(metrics)), settings.training.max_steps)
         tracked.metrics(dict(_flat(counted)))
+        tracked.metrics(dict(_flat({"leakage": split_report["leakage"]})))
         tracked.artifact(EVALUATION, "evaluation")
         for table in ("entropies.csv", "discounts.csv"):
             tracked.artifact(ORACLE / table, "oracle")

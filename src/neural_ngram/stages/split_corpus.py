@@ -14,8 +14,9 @@ import pandas as pd
 from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_json, write_table
 from neural_ngram.corpus import Corpus, Document, fetch, merge_rare_words, read_corpus
 from neural_ngram.errors import ConfigurationError
+from neural_ngram.leakage import links, measure, overlaps, require
 from neural_ngram.partition import Split, parted, split_documents, text_sha256
-from neural_ngram.settings import CorpusSettings, Settings, SourceSettings
+from neural_ngram.settings import CorpusSettings, Settings, SourceSettings, SplitSettings
 from neural_ngram.stages import RAW, SPLIT_REPORT, SPLITS, run, say
 from neural_ngram.synthetic import MarkovSource
 
@@ -23,10 +24,14 @@ from neural_ngram.synthetic import MarkovSource
 def main(settings: Settings) -> None:
     """Read, split, save."""
     corpus, entropies = _corpus(settings.corpus)
-    lists = settings.corpus.split.lists
+    asked = settings.corpus.split
+    lists = asked.lists
     split = split_documents(
-        corpus.documents, settings.corpus.split, read_json(Path(lists)) if lists else None
+        corpus.documents, asked, read_json(Path(lists)) if lists else None, _links(corpus, asked)
     )
+    rows = overlaps(split, asked.near_duplicate)
+    leakage = measure(split, rows)
+    require(leakage, asked.most_overlap)
     for name, documents in split.items():
         write_table(SPLITS / f"{name}.parquet", _table(documents))
     write_csv(SPLITS / "manifest.csv", _manifest(split))
@@ -36,12 +41,26 @@ def main(settings: Settings) -> None:
         SPLIT_REPORT,
         {"corpus": corpus.counts, "documents": counts, "overlap": parted(split)}
         | {"held_out": settings.corpus.split.method != "whole"}
+        | {"leakage": leakage}
         | {"source_entropies_nats": entropies, **manifest},
     )
+    columns = ["partition", "id", "train_id", "similarity"]
+    write_csv(SPLIT_REPORT.with_name("overlaps.csv"), pd.DataFrame(rows, columns=columns))
     say(", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in corpus.counts.items()))
     say("documents: " + ", ".join(f"{name} {n:,}" for name, n in counts.items()))
     if settings.corpus.split.method == "whole":
         say("nothing is held out: validation is train again, and test is empty")
+    for name, found in leakage.items():
+        say(
+            f"{name}: {found['same_text_in_train']:.1%} of the documents also stand in train, "
+            f"{found['near_duplicate_in_train']:.1%} have a near duplicate there"
+        )
+
+
+def _links(corpus: Corpus, settings: SplitSettings) -> list[tuple[str, str]]:
+    if not settings.keep_near_duplicates_together:
+        return []
+    return links(corpus.documents, settings.near_duplicate)
 
 
 def _corpus(settings: CorpusSettings) -> tuple[Corpus, list[float]]:

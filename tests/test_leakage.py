@@ -1,0 +1,134 @@
+"""Overlap of partitions: what is counted, against counting by hand and published figures."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neural_ngram.corpus import Document, read_corpus
+from neural_ngram.errors import PartitionError
+from neural_ngram.leakage import alike, links, measure, overlaps, require, seen_in_train
+from neural_ngram.partition import split_documents
+from neural_ngram.settings import SplitSettings
+from neural_ngram.windows import Windows
+
+LONG = "the quick brown fox jumps over the lazy dog and runs away from the farmer"
+
+
+def documents(*texts: str, prefix: str = "d") -> list[Document]:
+    return [Document(id=f"{prefix}{n}", text=text) for n, text in enumerate(texts, start=1)]
+
+
+def split_of(train: list[str], validation: list[str], test: list[str]):
+    parts = {"train": train, "validation": validation, "test": test}
+    return {name: documents(*texts, prefix=name) for name, texts in parts.items()}
+
+
+def test_case_and_white_space_make_no_difference_and_a_changed_word_a_small_one():
+    found = alike([LONG, LONG.upper().replace(" ", "\n "), LONG + " again", "something else"], 0.8)
+    assert found.kinds == [0, 0, 1, 2]
+    assert found.near.keys() == {0, 1}
+    # LONG has 68 distinct runs of five characters; " again" adds 6.
+    assert found.near[0][1] == pytest.approx(68 / 74)
+
+
+def test_overlaps_name_documents_but_never_their_text():
+    split = split_of([LONG, "one of train"], ["of validation", LONG + "s"], [LONG, "of test"])
+    rows = overlaps(split, 0.8)
+    assert [(row["partition"], row["id"], row["train_id"]) for row in rows] == [
+        ("validation", "validation2", "train1"),
+        ("test", "test1", "train1"),
+    ]
+    assert rows[1]["similarity"] == 1.0
+    report = measure(split, rows)
+    assert report["validation"]["same_text_in_train"] == 0.0
+    assert report["validation"]["near_duplicate_in_train"] == 0.5
+    assert report["test"]["same_text_in_train"] == 0.5
+    told = f"{rows} {report}"
+    assert not any(word in told for word in ("quick", "of test", "of validation"))
+
+
+def test_character_windows_are_counted_within_documents():
+    split = split_of(["abcdef", "ghij"], ["abcdX", "efgh"], ["bcde"])
+    report = measure(split, [])
+    assert report["validation"]["character_windows_in_train"] == {"4": 1 / 3}  # abcd bcdX efgh
+    assert report["test"]["character_windows_in_train"] == {"4": 1.0}
+
+
+def test_more_overlap_than_allowed_is_an_error_without_text():
+    report = measure(
+        split_of([LONG], [LONG], ["x"]), overlaps(split_of([LONG], [LONG], ["x"]), 0.8)
+    )
+    require(report, 1.0)
+    with pytest.raises(PartitionError, match=r"100\.0% of the 1 documents of validation") as caught:
+        require(report, 0.5)
+    assert "quick" not in str(caught.value)
+    assert "corpus.split.most_overlap" in str(caught.value)
+
+
+def test_near_duplicates_stay_together_when_asked():
+    texts = [f"{n} {LONG} {n}" for n in range(20)]
+    texts += [f"{'x' * n} entirely other words {n * 7919}" for n in range(20)]
+    made = documents(*texts)
+    settings = SplitSettings(keep_near_duplicates_together=True, train=0.5, validation=0.25)
+    split = split_documents(made, settings, links=links(made, 0.8))
+    owners = {name for name, part in split.items() for d in part if LONG in d.text}
+    assert len(owners) == 1
+    assert overlaps(split, 0.8) == [row for row in overlaps(split, 0.8) if row["similarity"] < 0.8]
+    parted = split_documents(made, settings)
+    assert len({name for name, part in parted.items() for d in part if LONG in d.text}) == 3
+
+
+@given(st.lists(st.text("ab", max_size=12), max_size=12))
+def test_every_kind_is_alike_to_itself_alone_or_both_ways(texts: list[str]):
+    found = alike(texts, 0.5)
+    assert len(found.kinds) == len(texts)
+    for one, others in found.near.items():
+        assert one not in others
+        assert all(found.near[other][one] == value >= 0.5 for other, value in others.items())
+
+
+@given(st.integers(1, 4), st.integers(0, 2**32 - 1))
+def test_seen_windows_are_those_that_a_set_holds(context: int, seed: int):
+    generator = np.random.default_rng(seed)
+
+    def windows() -> Windows:
+        tokens = generator.integers(0, 3, 60).astype(np.uint8)
+        offsets = np.array([0, 20, 35, 60])
+        return Windows(tokens=tokens, offsets=offsets, context_length=context)
+
+    train, other = windows(), windows()
+
+    def rows(part: Windows) -> list[tuple[int, ...]]:
+        return [tuple(row) for row in np.column_stack([part.contexts(), part.targets()]).tolist()]
+
+    known = set(rows(train))
+    expected = np.mean([row in known for row in rows(other)])
+    assert seen_in_train(train, other) == pytest.approx(expected)
+
+
+def test_names_that_stand_in_two_partitions_are_reported(real_data: Callable[[str], Path]):
+    corpus = read_corpus(real_data("names/names.txt"))
+    split = split_documents(corpus.documents, SplitSettings(keep_duplicates_together=False))
+    report = measure(split, overlaps(split, 0.8))
+    assert round(report["validation"]["same_text_in_train"], 3) == 0.132
+    assert round(report["test"]["same_text_in_train"], 3) == 0.118
+    assert report["validation"]["near_duplicate_in_train"] == pytest.approx(0.146, abs=0.002)
+
+
+def test_the_official_split_of_ewt_overlaps_as_reported(real_data: Callable[[str], Path]):
+    settings = SplitSettings(
+        method="named",
+        train_names=["*train.conllu"],
+        validation_names=["*dev.conllu"],
+        test_names=["*test.conllu"],
+    )
+    split = split_documents(read_corpus(real_data("ewt"), unit="sentence").documents, settings)
+    report = measure(split, overlaps(split, 0.8))
+    assert round(report["validation"]["same_text_in_train"] * 2001) == 67
+    assert round(report["test"]["same_text_in_train"] * 2077) == 93
+    assert report["test"]["near_duplicate_in_train"] == pytest.approx(0.0645, abs=0.001)
+    assert report["test"]["character_windows_in_train"]["8"] == pytest.approx(0.5278, abs=1e-4)
