@@ -102,6 +102,8 @@ def measure(
     report = {}
     for name in ("validation", "test"):
         documents = split[name]
+        if not documents:
+            continue
         windows = {width: _character_windows(documents, width) for width in WIDTHS}
         report[name] = {
             "documents": len(documents),
