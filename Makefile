@@ -3,11 +3,12 @@
 # make boundary  prove what may flow where    make replay      train again, compare bit for bit
 # make lint    format, style, types, layers     make ui          the runs, at 127.0.0.1:5000
 # make bench   our speed beside the usual ways, in one run
+# make results docs/results.md from the runs
 PYTHON ?= python3
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: repro test test-slow lint ui boundary replay bench
+.PHONY: repro test test-slow lint ui boundary replay bench results
 
 repro: .venv/installed
 	dvc repro
@@ -37,6 +38,9 @@ ui: .venv/installed
 bench: .venv/installed
 	PYTHONPATH=src python benchmarks/training.py
 	PYTHONPATH=src python benchmarks/ngram.py
+
+results: .venv/installed
+	neural-ngram results
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'

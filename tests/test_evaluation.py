@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 
 from neural_ngram.charts import decomposition_chart
-from neural_ngram.evaluation import decomposition, mixtures
+from neural_ngram.evaluation import decomposition, logit_rank, mixtures
+from neural_ngram.model import Architecture, initialise
+from neural_ngram.randomness import SplitMix64
+from neural_ngram.settings import ModelSettings
 
 
 def test_two_sure_models_that_disagree_lose_ln_2_when_mixed():
@@ -43,3 +47,23 @@ def test_the_chart_stacks_those_three_and_shows_the_others(parts):
         "half and half",
         "tuned mixture",
     ]
+
+
+@pytest.mark.parametrize(
+    ("context", "options", "expected"),
+    [
+        (1, {"embedding_width": 3, "hidden": "none"}, {"rank": 3, "rank_bound": 3}),
+        (
+            1,
+            {"embedding_width": 3, "hidden": "tanh", "hidden_width": 5},
+            {"rank": 5, "rank_bound": 5},
+        ),
+        (1, {"embedding_width": 40, "hidden": "none"}, {"rank": 12, "rank_bound": 12}),
+        (2, {"embedding_width": 3, "hidden": "none"}, None),
+    ],
+)
+def test_the_rank_of_a_bigram_table_is_bounded_by_the_width(context, options, expected):
+    shape = Architecture(
+        vocabulary_size=12, context_length=context, settings=ModelSettings(**options)
+    )
+    assert logit_rank(initialise(shape, SplitMix64(1), torch.float32)) == expected

@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from neural_ngram.metrics import mean_loss
+from neural_ngram.model import Model, logits, views
 from neural_ngram.ngram import mixture_loss, tuned_weight
 from neural_ngram.scoring import Scores
 
-__all__ = ["Part", "decomposition", "mixtures", "report"]
+__all__ = ["Part", "decomposition", "logit_rank", "mixtures", "report"]
 
 Floats = NDArray[np.float64]
+LARGEST_TABLE = 4096
 
 
 @dataclass(frozen=True)
@@ -69,3 +72,25 @@ def decomposition(
             f"the model weighted {mixed['tuned']['model_weight']:.2f}, tuned on validation",
         ),
     ]
+
+
+def logit_rank(model: Model) -> dict[str, int] | None:
+    """The rank of a bigram model's logits as a (V, V) table, and the most that its widths allow.
+
+    A linear bigram of width D factors the table, so its rank is at most min(D, V). Where the bound
+    is below V - 1 the widths may hold the loss above its floor (the softmax does not see a constant
+    added to a row); else nothing but training does. The weights are taken in float64, so that the
+    rank is that of the factors and not of their rounded product. None for longer contexts, and for
+    vocabularies whose table would be large.
+    """
+    architecture = model.architecture
+    V, settings = architecture.vocabulary_size, architecture.settings
+    if architecture.context_length != 1 or V > LARGEST_TABLE:
+        return None
+    flat = model.flat.double()
+    exact = Model(architecture, views(architecture, flat), flat)
+    with torch.no_grad():
+        table_VV = logits(exact, torch.arange(V)[:, None])
+        rank = int(torch.linalg.matrix_rank(table_VV))
+    widths = architecture.output_width + settings.direct * architecture.input_width
+    return {"rank": rank, "rank_bound": min(widths + settings.output_bias, V)}

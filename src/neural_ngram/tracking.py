@@ -6,6 +6,7 @@ the journal that it makes beside the database, behind the walls of the boundary.
 temporary experiments share that store.
 """
 
+import json
 import logging
 import os
 import subprocess
@@ -14,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from filelock import FileLock
 
@@ -24,7 +27,7 @@ from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunT
 
 from neural_ngram.boundary import KINDS, STORE, dvc_root
 
-__all__ = ["Run", "find_run", "git_commit", "start_run"]
+__all__ = ["PastRun", "Run", "find_run", "git_commit", "newest_run", "start_run"]
 
 EXPERIMENT = "neural-ngram"
 MODEL_TAG = "model_sha256"
@@ -164,6 +167,52 @@ def git_commit() -> str | None:
         ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False
     )
     return answer.stdout.strip() if answer.returncode == 0 else None
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """A finished run, for reading."""
+
+    client: MlflowClient
+    run_id: str
+    seconds: float
+
+    def history(self, name: str) -> dict[int, float]:
+        """The values of a metric by step."""
+        return {m.step: m.value for m in self.client.get_metric_history(self.run_id, name)}
+
+    def json(self, path: str) -> dict[str, Any]:
+        """A JSON artifact, or the newest of that name below its folder; empty without one."""
+        folder, _, name = path.rpartition("/")
+        found = [path] if path in self._files(folder) else []
+        for inner in self.client.list_artifacts(self.run_id, folder):
+            if inner.is_dir:
+                found += [p for p in self._files(inner.path) if p.endswith(f"/{name}")]
+        if not found:
+            return {}
+        with TemporaryDirectory() as copy:
+            text = Path(self.client.download_artifacts(self.run_id, found[-1], copy)).read_text(
+                encoding="utf-8"
+            )
+        content: dict[str, Any] = json.loads(text)
+        return content
+
+    def _files(self, folder: str) -> list[str]:
+        return [a.path for a in self.client.list_artifacts(self.run_id, folder) if not a.is_dir]
+
+
+def newest_run(parameters: Mapping[str, object]) -> PastRun | None:
+    """The newest finished run of a training with these parameters, whatever its others are."""
+    client, experiment = _connect()
+    runs = client.search_runs(
+        [experiment], "attributes.status = 'FINISHED'", order_by=["attributes.start_time DESC"]
+    )
+    for run in runs:
+        same = all(run.data.params.get(name) == str(v) for name, v in parameters.items())
+        if same and MODEL_TAG in run.data.tags:
+            seconds = (run.info.end_time - run.info.start_time) / 1000
+            return PastRun(client, run.info.run_id, seconds)
+    return None
 
 
 def _connect() -> tuple[MlflowClient, str]:

@@ -19,7 +19,7 @@ from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_f
 from neural_ngram.boundary import LEDGER
 from neural_ngram.charts import decomposition_chart
 from neural_ngram.errors import ArtifactError
-from neural_ngram.evaluation import decomposition, mixtures, report
+from neural_ngram.evaluation import decomposition, logit_rank, mixtures, report
 from neural_ngram.leakage import seen_in_train
 from neural_ngram.ngram import load_kneser_ney
 from neural_ngram.scoring import score
@@ -77,6 +77,16 @@ def main(settings: Settings) -> None:
         "train_to_validation_nats": sources[2].nats,
         "above_rival_nats": sources[3].nats - sources[4].nats,
     }
+    ranks = logit_rank(model)
+    if ranks:
+        metrics["logit_table"] = ranks
+        say(f"logit table of rank {ranks['rank']} of at most {ranks['rank_bound']}")
+        limited = ranks["rank_bound"] < model.architecture.vocabulary_size - 1
+        say(
+            "above the floor: capacity may be the limit; train longer to see what stays"
+            if limited
+            else "above the floor: optimisation alone, since the widths allow any table"
+        )
     seen = metrics["validation"]["windows_seen_in_train"]
     say(f"{seen:.1%} of the windows of validation also stand in train, target included")
     split_report = read_json(SPLIT_REPORT)

@@ -6,6 +6,7 @@ H hidden width, V vocabulary.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 import torch
@@ -75,7 +76,7 @@ class Position:
 class Batches:
     """Endless batches of one partition, gathered many at a time and never one row at a time.
 
-    position: of the block that the last batch was cut from.
+    position: of the block that the last batch was cut from. A sequential batch that holds the whole partition is always the same and gathered once.
     """
 
     def __init__(self, model: Model, windows: Windows, settings: TrainingSettings) -> None:
@@ -93,6 +94,9 @@ class Batches:
         B = self.settings.batch_size
         step, skipped = max(1, BLOCK // B) * B, (taken - position.taken) * B
         self.position = position
+        if self.settings.sampling == "sequential" and len(self.windows) <= B:
+            whole = np.arange(len(self.windows))
+            yield from repeat(next(self._shared(whole) if self.shared else self._single(whole)))
         for rows in sampled_rows(len(self.windows), self.settings, generator):
             for start in range(skipped, len(rows), step):
                 block = rows[start : start + step]

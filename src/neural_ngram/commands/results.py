@@ -1,0 +1,62 @@
+"""The table of published figures and ours."""
+
+import os
+import platform
+from pathlib import Path
+
+from omegaconf import OmegaConf
+
+from neural_ngram.artifacts import write_text
+from neural_ngram.configuration import composed, typed
+from neural_ngram.results import Figure, Measured, read_figures, render
+from neural_ngram.stages import parameters
+from neural_ngram.tracking import newest_run
+
+__all__ = ["write_results"]
+
+PUBLISHED = Path("docs/published.csv")
+PAGE = Path("docs/results.md")
+ASIDE = ("corpus.path", "corpus.dependency")
+
+
+def write_results() -> None:
+    """Write the page anew from the runs of this machine."""
+    figures = read_figures(PUBLISHED.read_text(encoding="utf-8"))
+    names = list(dict.fromkeys(figure.experiment for figure in figures))
+    measured = {name: run for name in names if (run := _measured(name, figures)) is not None}
+    write_text(PAGE, render(figures, measured, _machine()))
+    print(f"{PAGE}: {len(measured)} of {len(names)} experiments have a run")
+    for name in names:
+        if name not in measured:
+            print(f"  dvc exp run -S experiment={name}")
+
+
+def _measured(experiment: str, figures: list[Figure]) -> Measured | None:
+    configuration = OmegaConf.create(composed(Path.cwd(), [f"experiment={experiment}"]))
+    settings = typed(configuration, Path.cwd())  # type: ignore[arg-type]
+    wanted = {k: v for k, v in parameters(settings).items() if k not in ASIDE}
+    run = newest_run(wanted)
+    if run is None:
+        return None
+    places = [figure.where for figure in figures if figure.experiment == experiment]
+    names = {
+        place.partition(":")[2].partition("@")[0]
+        for place in places
+        if place.startswith(("metric:", "mean:", "perplexity:"))
+    }
+    files = {"evidence": "training/evidence.json", "generation": "generation/samples.json"}
+    return Measured(
+        run.seconds,
+        {name: run.history(name) for name in names},
+        {kind: run.json(path) for kind, path in files.items()},
+    )
+
+
+def _machine() -> str:
+    processor = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
+        models = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
+        processor = models[0] if models else processor
+    return f"{processor}, {os.cpu_count()} cores"

@@ -1,0 +1,126 @@
+"""What was published beside what came out here, as a table.
+
+A figure names where its number stands in a run:
+
+    metric:NAME            the last value of an MLflow metric; metric:NAME@STEP that of a step
+    perplexity:NAME        exp of the last value of a metric in nats
+    mean:NAME@FIRST-LAST   the mean of a metric over steps, both included
+    evidence:PATH          a value of evidence.json, keys joined by dots
+    generation:PATH        the same of samples.json
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from neural_ngram.errors import ArtifactError
+from neural_ngram.metrics import perplexity
+
+__all__ = ["Figure", "Measured", "difference", "look_up", "read_figures", "render"]
+
+COLUMNS = ("experiment", "figure", "where", "published", "source")
+HEAD = """# Published figures and ours
+
+Written by `neural-ngram results` from the MLflow runs of this machine: for each experiment the
+newest run whose settings are exactly those of its preset (`corpus.path` aside). Ours is printed to
+six decimals and the difference is taken before any rounding. Losses are in nats a token. Test
+partitions are sealed, so where a source gives a figure on test, ours is on validation and the row
+says so.
+"""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One published number, or one of ours that nobody published (`published` is then empty)."""
+
+    experiment: str
+    figure: str
+    where: str
+    published: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run: how long training took, its metrics by name and step, its JSON files by name."""
+
+    seconds: float
+    metrics: Mapping[str, Mapping[int, float]]
+    files: Mapping[str, Mapping[str, Any]]
+
+
+def read_figures(text: str) -> list[Figure]:
+    """The rows of a CSV file with the columns experiment, figure, where, published, source."""
+    rows = csv.DictReader(text.splitlines())
+    if tuple(rows.fieldnames or ()) != COLUMNS:
+        raise ArtifactError(
+            f"docs/published.csv has the columns {rows.fieldnames}, not {', '.join(COLUMNS)}; "
+            "mend its first line"
+        )
+    return [Figure(**row) for row in rows]
+
+
+def look_up(measured: Measured, where: str) -> Any:
+    """The value that a figure names, None when the run has none."""
+    kind, _, path = where.partition(":")
+    if kind == "perplexity":
+        nats = look_up(measured, f"metric:{path}")
+        return None if nats is None else perplexity(nats)
+    if kind in ("metric", "mean"):
+        name, _, steps = path.partition("@")
+        history = measured.metrics.get(name, {})
+        first, _, last = steps.partition("-")
+        if kind == "mean":
+            wanted = range(int(first), int(last) + 1)
+            complete = all(step in history for step in wanted)
+            return sum(history[s] for s in wanted) / len(wanted) if complete else None
+        return history.get(int(first) if first else max(history, default=0))
+    value: Any = measured.files.get(kind)
+    for key in path.split("."):
+        if isinstance(value, list) and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def difference(published: str, ours: Any) -> str:
+    """Ours less the published number; for anything else whether it is the same."""
+    if not published or ours is None:
+        return ""
+    if isinstance(ours, list | bool | str):
+        return "same" if _plain(ours) == published else "differs"
+    gap = float(ours) - float(published.replace(",", ""))
+    return f"{gap:+.6f}" if gap else "0"
+
+
+def render(figures: Sequence[Figure], measured: Mapping[str, Measured], machine: str) -> str:
+    """The Markdown page: one table an experiment, in the order of the figures."""
+    parts = [HEAD, f"Machine: {machine}.\n"]
+    for experiment, group in groupby(figures, lambda figure: figure.experiment):
+        run = measured.get(experiment)
+        cost = f"trained in {run.seconds:,.0f} s" if run else "not run on this machine"
+        parts.append(
+            f"## {experiment}\n\n`dvc exp run -S experiment={experiment}` "
+            f"([settings](../conf/experiment/{experiment}.yaml); {cost})\n"
+        )
+        rows = ["| figure | published | ours | difference | source |", "| --- " * 5 + "|"]
+        for figure in group:
+            ours = look_up(run, figure.where) if run else None
+            gap = difference(figure.published, ours)
+            cells = (figure.figure, figure.published, _plain(ours), gap, figure.source)
+            rows.append("| " + " | ".join(cells) + " |")
+        parts.append("\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6f}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:,}" if isinstance(value, int) else str(value).replace(", ", " ")
