@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neural_ngram.corpus import Document, fetch, read_corpus
+from neural_ngram.corpus import Document, fetch, merge_rare_words, read_corpus
 from neural_ngram.errors import CorpusError
 
 TOKEN = "1\ta\ta\tX\t_\t_\t0\troot\t_\t_\n"
@@ -396,3 +396,31 @@ def test_brown_has_its_documents_paragraphs_sentences_and_tokens(real_data):
     assert sum(text.count("\n\n") + 1 for text in found) == 15_667
     assert sum(bool(line) for text in found for line in text.split("\n")) == 57_340
     assert sum(len(text.split()) for text in found) == 1_161_192
+
+
+def test_marks_stand_before_documents_and_paragraphs(write):
+    path = write("two.jsonl", '{"text": "a b\\nc\\n \\nd"}\n{"text": "e"}\n')
+    both = texts(path, unit="corpus", document_mark="<d>", paragraph_mark="<p>")
+    assert both == ["<d>\n<p>\na b\nc\n<p>\nd\n<d>\n<p>\ne"]
+    assert texts(path, paragraph_mark="<p>") == ["<p>\na b\nc\n<p>\nd", "<p>\ne"]
+
+
+def test_a_mark_that_the_text_holds_is_refused(write):
+    told = complaint(write("one.txt", "a <p> b\n"), paragraph_mark="<p>")
+    assert "holds the word '<p>' itself" in told
+    assert "corpus.paragraph_mark" in told
+
+
+def test_rare_words_of_the_whole_corpus_become_unknown(write):
+    merged = merge_rare_words(read_corpus(write("lines.txt", "a b  a\nb a c\n")), 2)
+    assert [document.text for document in merged.documents] == ["a b  a", "b a <unk>"]
+    assert merged.counts["rare_words_merged"] == merged.counts["rare_types_merged"] == 1
+
+
+def test_brown_with_marks_is_one_stream_of_1_177_359_tokens(real_data):
+    path = real_data("brown/brown.jsonl")
+    corpus = read_corpus(path, unit="corpus", document_mark="<d>", paragraph_mark="<p>")
+    (document,) = merge_rare_words(corpus, 4).documents
+    words = document.text.split()
+    assert len(words) == 1_177_359
+    assert len(set(words)) == 17_906 + 1

@@ -242,6 +242,24 @@ def test_an_empty_partition_is_refused_with_a_remedy(settings, empty, remedy):
     assert remedy in message
 
 
+def test_whole_puts_everything_in_train_and_holds_nothing_out():
+    documents = [document("one"), document("two")]
+    split = split_documents(documents, SplitSettings(method="whole"))
+    assert split["train"] == documents
+    assert [d.text for d in split["validation"]] == ["one", "two"]
+    assert not {d.id for d in split["validation"]} & {"one", "two"}
+    assert split["test"] == []
+    assert parted(split)["parted_texts"] == 2
+
+
+def test_train_can_be_cut_to_its_first_documents():
+    documents = [document(str(n)) for n in range(20)]
+    whole = split_documents(documents, SplitSettings())
+    cut = split_documents(documents, SplitSettings(max_train_documents=3))
+    assert cut["train"] == whole["train"][:3]
+    assert (cut["validation"], cut["test"]) == (whole["validation"], whole["test"])
+
+
 def test_one_text_many_times_cannot_be_divided():
     documents = [document(str(n), "same") for n in range(50)]
     assert "more distinct texts" in complaint({"method": "ratios"}, documents)

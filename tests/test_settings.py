@@ -142,6 +142,19 @@ def test_left_padding_needs_a_marker():
     check(changed(settings, "windows.padding", "none"))
 
 
+def test_patience_needs_a_validation_that_is_held_out():
+    settings = changed(Settings(), "corpus.split.method", "whole")
+    with pytest.raises(ConfigurationError, match=r"training\.patience=3 .*train again"):
+        check(changed(settings, "training.patience", 3))
+
+
+def test_the_rival_reads_no_more_than_a_window_holds():
+    settings = changed(Settings(), "windows.context_length", 4)
+    check(changed(settings, "oracle.order", 5))
+    with pytest.raises(ConfigurationError, match=r"oracle\.order is 6, but a window holds 5"):
+        check(changed(settings, "oracle.order", 6))
+
+
 def test_settings_cannot_be_changed_in_place():
     with pytest.raises(AttributeError):
         Settings().windows.context_length = 7

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterator
 
@@ -186,3 +187,32 @@ def test_toy_gpt_can_be_looked_at(toy_gpt):
         assert told in done.stdout
     assert (toy_gpt.folder / "embedding.png").stat().st_size > 1000
     assert (toy_gpt.folder / "artifacts/range/range.csv").exists()
+
+
+@pytest.mark.slow
+def test_makemore_reaches_the_published_losses(run_preset, real_data):
+    corpus = f"corpus.path={real_data('names/names.txt')}"
+    project = run_preset("makemore", corpus, stages=(*TRAINING, "generate"))
+    evidence = read(project, "training/evidence.json")
+    assert evidence["windows"] == {"train": 182_625, "validation": 22_655}
+    assert evidence["parameters"]["count"] == 11_897
+    last = evidence["losses_nats"]["200000"]
+    assert last["train"] == pytest.approx(2.036, abs=0.02)
+    assert last["validation"] == pytest.approx(2.103, abs=0.02)
+    assert evidence["losses_nats"]["0"]["train"] == pytest.approx(math.log(27), abs=0.02)
+    _, *samples = read(project, "generation/samples.json")["continuations"]
+    assert len(samples) == 20
+    assert all(sample["stop"] == "eos" and sample["text"].isalpha() for sample in samples)
+
+
+@pytest.mark.slow
+def test_the_ewt_bigram_reaches_its_floor(run_preset, real_data):
+    corpus = f"corpus.path={real_data('ewt')}"
+    stages = (*TRAINING, "oracle_conditional_entropy", "evaluate")
+    project = run_preset("ewt_bigram_floor", corpus, stages=stages)
+    metrics = read(project, "evaluation/metrics.json")
+    assert metrics["train"]["tokens"] == 290_974
+    floor = read(project, "oracle/metrics.json")["oracle"]["k1"]["entropy_nats"]
+    assert floor == pytest.approx(3.901, abs=0.0005)
+    assert 0 <= metrics["gap"]["above_floor_nats"] < 0.001
+    assert metrics["logit_table"] == {"rank": 256, "rank_bound": 256}

@@ -76,7 +76,8 @@ class Position:
 class Batches:
     """Endless batches of one partition, gathered many at a time and never one row at a time.
 
-    position: of the block that the last batch was cut from. A sequential batch that holds the whole partition is always the same and gathered once.
+    position: of the block that the last batch was cut from. A sequential batch that holds the whole
+    partition is always the same and gathered once.
     """
 
     def __init__(self, model: Model, windows: Windows, settings: TrainingSettings) -> None:
