@@ -14,6 +14,7 @@ from neural_ngram.generation import (
     continue_context,
     cycle_length,
     most_probable,
+    next_logits,
     opening_context,
 )
 from neural_ngram.model import Architecture, Model, initialise
@@ -106,3 +107,23 @@ def test_a_watcher_sees_each_token_and_no_more():
     seen = list[int]()
     continuation = collect(iter(range(100)), 3, seen.append)
     assert seen == continuation.ids == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("context", "masked", "told"),
+    [
+        ([4], [], "context token 4 lies outside the model's vocabulary of 4"),
+        ([-1], [], "context token -1 lies outside"),
+        ([0], [9], "masked token 9 lies outside"),
+        ([0], [0, 1, 2, 3], "all 4 tokens are masked"),
+    ],
+)
+def test_what_cannot_be_continued_is_refused(successor, context, masked, told):
+    with pytest.raises(ModelError, match=told):
+        next_logits(successor, context, masked)
+
+
+def test_a_logit_that_is_not_finite_is_named(successor):
+    successor.parameters["output"][0, 2] = float("nan")
+    with pytest.raises(ModelError, match="the logit of token 2 is nan"):
+        next_logits(successor, [0], [])

@@ -119,7 +119,7 @@ def next_logits(model: Model, context: Sequence[int], masked: Sequence[int]) -> 
 
 def most_probable(model: Model, context: Sequence[int], count: int) -> list[tuple[int, float]]:
     """The `count` most probable next tokens with their probabilities, ties to the lower ID."""
-    logits_V = next_logits(model, context, [])
+    logits_V = next_logits(model, context, ())
     p_V = np.exp(logits_V - logits_V.max())
     p_V /= p_V.sum()
     order = np.argsort(-p_V, kind="stable")[:count]

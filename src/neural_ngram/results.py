@@ -20,11 +20,13 @@ from neural_ngram.metrics import perplexity
 
 __all__ = ["Figure", "Measured", "difference", "look_up", "read_figures", "render"]
 
+SMALL = 5e-7
 COLUMNS = ("experiment", "figure", "where", "published", "source")
 HEAD = """# Published figures and ours
 
 Written by `neural-ngram results` from the MLflow runs of this machine: for each experiment the
-newest run whose settings are exactly those of its preset (`corpus.path` aside). Ours is printed to
+newest run whose settings are exactly those of its preset (`corpus.path` aside; the preset says
+where it is needed). Ours is printed to
 six decimals and the difference is taken before any rounding. Losses are in nats a token. Test
 partitions are sealed, so where a source gives a figure on test, ours is on validation and the row
 says so.
@@ -93,7 +95,9 @@ def difference(published: str, ours: Any) -> str:
     if isinstance(ours, list | bool | str):
         return "same" if _plain(ours) == published else "differs"
     gap = float(ours) - float(published.replace(",", ""))
-    return f"{gap:+.6f}" if gap else "0"
+    if abs(gap) >= SMALL:
+        return f"{gap:+.6f}"
+    return f"{gap:+.0e}" if gap else "0"
 
 
 def render(figures: Sequence[Figure], measured: Mapping[str, Measured], machine: str) -> str:
