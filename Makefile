@@ -32,6 +32,9 @@ lint: .venv/installed
 boundary: .venv/installed
 	@neural-ngram boundary
 
+replay: .venv/installed
+	PYTHONPATH=src python -m neural_ngram.stages.replay
+
 ui: .venv/installed
 	mlflow ui --backend-store-uri sqlite:///runs/mlflow.db --host 127.0.0.1 --port 5000 --workers 1
 
