@@ -3,13 +3,21 @@
 import json
 import re
 import shutil
+import traceback
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from neural_ngram import tokenizer as tokenizers
+from neural_ngram.artifacts import write_table
 from neural_ngram.boundary.declaration import locked
 from neural_ngram.boundary.graph import prove
+from neural_ngram.errors import TokenizerError
 from neural_ngram.ledger import read
+from neural_ngram.settings import EvaluationSettings, Settings, TokenizerSettings
+from neural_ngram.stages import TOKENIZER
+from neural_ngram.stages.unsealed import read_test
 
 UNSEALED = "evaluation.unseal_test=true"
 
@@ -82,6 +90,19 @@ def test_unsealing_past_the_graph_is_refused(project):
     done = project.stage("evaluate", UNSEALED)
     assert done.returncode == 1
     assert "dvc exp run -S evaluation.unseal_test=true" in done.stderr
+
+
+def test_a_word_that_train_lacks_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    asked = Settings(
+        tokenizer=TokenizerSettings(kind="word"),
+        evaluation=EvaluationSettings(test_documents="test.parquet", unseal_test=True),
+    )
+    tokenizers.save(tokenizers.learn(["seen words", "seen again"], asked.tokenizer), TOKENIZER)
+    write_table(Path("test.parquet"), pd.DataFrame({"text": ["a secretword"]}))
+    with pytest.raises(TokenizerError, match="sealed text is not shown") as caught:
+        read_test(asked)
+    assert "secretword" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_no_output_or_log_holds_a_sentence_of_the_test_documents(project):

@@ -22,7 +22,7 @@ from neural_ngram.errors import ArtifactError
 from neural_ngram.evaluation import decomposition, logit_rank, mixtures, report
 from neural_ngram.leakage import seen_in_train
 from neural_ngram.ngram import load_kneser_ney
-from neural_ngram.scoring import score
+from neural_ngram.scoring import Scores, score
 from neural_ngram.settings import Settings
 from neural_ngram.stages import (
     EVALUATION,
@@ -45,24 +45,8 @@ def main(settings: Settings) -> None:
     """Score every window once, compare, save and log."""
     torch.set_num_threads(settings.training.threads)
     model, origin = models.load(MODEL)
+    metrics, windows, scores = _scored(settings, model, origin)
     counted = read_json(ORACLE / "metrics.json")
-    metrics: dict[str, Any] = {}
-    parts: dict[str, Windows] = {}
-    for name, windows, described in _partitions(settings):
-        parts[name] = windows
-        if described["tokenizer_sha256"] != origin["tokenizer_sha256"]:
-            raise ArtifactError(
-                f"{MODEL} was trained with another tokenizer than the windows of {name} were made "
-                "with; run `dvc repro`"
-            )
-        scores = score(model, windows, batch_size=settings.evaluation.batch_size)
-        metrics[name] = report(scores, scored_bytes=described["scored_bytes"])
-        if name == "test":
-            metrics[name]["looks"] = enter_in_ledger(metrics[name])
-            say(f"test is unsealed: look {metrics[name]['looks']} at this partition, in {LEDGER}")
-        say(_line(name, metrics[name]))
-    for name in metrics.keys() - {"train"}:
-        metrics[name]["windows_seen_in_train"] = seen_in_train(parts["train"], parts[name])
     rival_N = load_kneser_ney(ORACLE / "kneser_ney.safetensors").log_probabilities(windows)
     metrics["mixture"] = mixtures(scores.log_probabilities, rival_N)
     sources = decomposition(
@@ -108,6 +92,30 @@ def main(settings: Settings) -> None:
         tracked.artifact(EVALUATION, "evaluation")
         for table in ("entropies.csv", "discounts.csv"):
             tracked.artifact(ORACLE / table, "oracle")
+
+
+def _scored(
+    settings: Settings, model: models.Model, origin: dict[str, Any]
+) -> tuple[dict[str, Any], Windows, Scores]:
+    """The metrics of each partition, and the windows and scores of the last, validation."""
+    metrics: dict[str, Any] = {}
+    parts: dict[str, Windows] = {}
+    for name, windows, described in _partitions(settings):
+        parts[name] = windows
+        if described["tokenizer_sha256"] != origin["tokenizer_sha256"]:
+            raise ArtifactError(
+                f"{MODEL} was trained with another tokenizer than the windows of {name} were made "
+                "with; run `dvc repro`"
+            )
+        scores = score(model, windows, batch_size=settings.evaluation.batch_size)
+        metrics[name] = report(scores, scored_bytes=described["scored_bytes"])
+        if name == "test":
+            metrics[name]["looks"] = enter_in_ledger(metrics[name])
+            say(f"test is unsealed: look {metrics[name]['looks']} at this partition, in {LEDGER}")
+        say(_line(name, metrics[name]))
+    for name in metrics.keys() - {"train"}:
+        metrics[name]["windows_seen_in_train"] = seen_in_train(parts["train"], parts[name])
+    return metrics, windows, scores
 
 
 def _partitions(settings: Settings) -> Iterator[tuple[str, Windows, dict[str, Any]]]:
