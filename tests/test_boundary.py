@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -185,3 +186,14 @@ def test_walls_that_would_not_hold_or_would_hinder_are_refused(
         check=False,
     )
     assert told in done.stderr
+
+
+def test_every_test_that_the_page_names_exists():
+    named = set(
+        re.findall(r"`(?:stages/)?(test_\w+)(?:\.py)?`", (ROOT / "docs/boundary.md").read_text())
+    )
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    known = {file.stem for file in files}
+    known |= {name for file in files for name in re.findall(r"def (test_\w+)", file.read_text())}
+    assert len(named) > 15
+    assert named <= known

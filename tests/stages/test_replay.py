@@ -18,6 +18,7 @@ def replay_tags(project) -> set[str]:
     return {run.data.tags["replay"] for run in runs if "replay" in run.data.tags}
 
 
+@pytest.mark.slow
 def test_a_replay_is_identical_and_a_changed_curve_is_found(pipeline, tmp_path: Path):
     shutil.copytree(pipeline.folder, tmp_path / "copy", symlinks=True)
     project = type(pipeline)(tmp_path / "copy")

@@ -68,6 +68,7 @@ def test_a_look_is_scored_and_recorded_once_and_sealing_takes_the_score_away(pro
     assert len(read(ledger)) == 1
 
 
+@pytest.mark.slow
 def test_a_look_from_a_temporary_run_lands_in_the_main_ledger(project):
     before = len(read(project.folder / "ledger.jsonl"))
     printed = project.experiment(UNSEALED, "training.seed=99", options=("--temp",))
