@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
-from neural_ngram.errors import TrainingError
 from neural_ngram.tracking import MODEL_TAG, find_run, start_run
 
 
@@ -54,12 +53,36 @@ def test_a_run_is_made_when_the_store_knows_no_such_model(store: Path):
     assert (data.tags[MODEL_TAG], data.params) == ("unseen", {"training.seed": "1"})
 
 
-def test_a_run_that_raises_is_marked_failed_and_keeps_its_metrics(store: Path):
-    with suppress(TrainingError), start_run("broken", {}) as run:
+@pytest.mark.parametrize(
+    ("problem", "status"),
+    [(ValueError, "FAILED"), (KeyboardInterrupt, "KILLED"), (SystemExit, "KILLED")],
+)
+def test_a_run_that_raises_is_marked_and_keeps_its_metrics(store: Path, problem, status: str):
+    with suppress(problem), start_run("broken", {}) as run:
         run.metric("batch.loss_nats", 2.0, step=1)
-        raise TrainingError("diverged")
+        raise problem
     stored = run.client.get_run(run.run_id)
-    assert (stored.info.status, stored.data.metrics) == ("FAILED", {"batch.loss_nats": 2.0})
+    assert (stored.info.status, stored.data.metrics) == (status, {"batch.loss_nats": 2.0})
+
+
+def test_the_same_training_goes_on_in_its_run_and_adds_no_step_twice(store: Path):
+    with suppress(KeyboardInterrupt), start_run("once", {"a": 1}, "training") as first:
+        first.metric("batch.loss_nats", 3.0, step=1)
+        raise KeyboardInterrupt
+    with start_run("once", {"a": 1}, "training") as second:
+        assert second.client.get_run(second.run_id).info.status == "RUNNING"
+        for step in (1, 2):
+            second.metric("batch.loss_nats", 4.0 - step, step)
+        second.dataset("train", "f" * 64, store)
+        second.dataset("train", "f" * 64, store)
+    assert second.run_id == first.run_id
+    run = second.client.get_run(second.run_id)
+    assert run.info.status == "FINISHED"
+    assert len(run.inputs.dataset_inputs) == 1
+    history = second.client.get_metric_history(second.run_id, "batch.loss_nats")
+    assert [(m.step, m.value) for m in history] == [(1, 3.0), (2, 2.0)]
+    with start_run("other", {"a": 1}, "another training") as third:
+        assert third.run_id != first.run_id
 
 
 def test_every_step_of_a_long_curve_is_kept_in_order(store: Path):

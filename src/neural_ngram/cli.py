@@ -38,12 +38,17 @@ def main(arguments: list[str] | None = None) -> int:
     proof = commands.add_parser("boundary", help="prove what may flow where, by dvc.yaml, dvc.lock")
     proof.set_defaults(run=lambda _: _boundary(Path.cwd()))
     _add_commands(commands)
+    sync = commands.add_parser("sync", help="send to MLflow what it could not take at the time")
+    sync.set_defaults(run=lambda _: _sync())
     chosen = parser.parse_args(arguments)
     try:
         chosen.run(chosen)
     except (NeuralNgramError, HydraException, OSError) as problem:
         print(f"neural-ngram: {problem}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("neural-ngram: interrupted", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -121,6 +126,12 @@ def _boundary(root: Path) -> None:
 def _compose(overrides: list[str]) -> None:
     write_text(Path("params.yaml"), composed(Path.cwd(), overrides))
     print("params.yaml composed; `dvc repro` runs what changed")
+
+
+def _sync() -> None:
+    from neural_ngram.tracking import synchronise  # noqa: PLC0415 - importing MLflow takes seconds
+
+    print(f"{synchronise(print)} entries sent")
 
 
 def _arpa(file: Path) -> None:

@@ -9,6 +9,7 @@ NeuralNgramError
 ├── WindowError           a token stream yields no window, or an ID does not fit
 ├── ModelError            a model's shapes, names or inputs do not belong together
 ├── TrainingError         training cannot go on (the loss is no longer finite)
+├── TrackingError         a store of runs does not take what is sent to it
 └── ArtifactError         a file that a stage wrote is missing, damaged or made from something else
 
 Each message says what is wrong, the offending value, where it stands, and what to do.
@@ -23,6 +24,7 @@ __all__ = [
     "NeuralNgramError",
     "PartitionError",
     "TokenizerError",
+    "TrackingError",
     "TrainingError",
     "WindowError",
 ]
@@ -62,6 +64,10 @@ class ModelError(NeuralNgramError):
 
 class TrainingError(NeuralNgramError):
     """Training cannot go on."""
+
+
+class TrackingError(NeuralNgramError):
+    """A store of runs does not take what is sent to it."""
 
 
 class ArtifactError(NeuralNgramError):

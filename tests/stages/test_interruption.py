@@ -72,7 +72,7 @@ def test_an_interrupted_training_ends_in_one_line_and_its_run_is_killed(copied, 
     assert process.returncode == code
     assert told == "train: interrupted; run the same command to go on\n"
     assert_whole(copied, before)
-    client = MlflowClient(f"sqlite:///{copied.folder / 'mlflow.db'}")
+    client = MlflowClient(f"sqlite:///{copied.folder / 'runs/mlflow.db'}")
     found = client.search_runs(["1"], "params.`training.max_steps` = '100000'")
     assert [run.info.status for run in found] == ["KILLED"]
 

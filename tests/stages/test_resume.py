@@ -37,14 +37,14 @@ def outputs(project) -> dict[str, bytes]:
 
 def runs(project) -> list[Run]:
     """The MLflow runs of the long training."""
-    client = MlflowClient(f"sqlite:///{project.folder / 'mlflow.db'}")
+    client = MlflowClient(f"sqlite:///{project.folder / 'runs/mlflow.db'}")
     experiment = client.get_experiment_by_name("neural-ngram")
     found = client.search_runs([experiment.experiment_id])
     return [run for run in found if run.data.params["training.max_steps"] == "3000"]
 
 
 def checkpoints(project) -> list[Path]:
-    return list((project.folder / ".cache/checkpoints").glob("*/step-*"))
+    return list((project.folder / "runs/checkpoints").glob("*/step-*"))
 
 
 def killed(project, moment: Callable[[], bool], number: int = signal.SIGKILL) -> str:
@@ -82,10 +82,10 @@ def test_a_killed_training_goes_on_in_its_run(pipeline, tmp_path: Path, expected
     assert done.returncode == 0, done.stderr
     assert "going on after step" in done.stdout
     assert outputs(project) == expected
-    assert not list((project.folder / ".cache/checkpoints").iterdir())
+    assert not list((project.folder / "runs/checkpoints").iterdir())
     (after,) = runs(project)
     assert (after.info.run_id, after.info.status) == (before.info.run_id, "FINISHED")
-    client = MlflowClient(f"sqlite:///{project.folder / 'mlflow.db'}")
+    client = MlflowClient(f"sqlite:///{project.folder / 'runs/mlflow.db'}")
     history = client.get_metric_history(after.info.run_id, "batch.loss_nats")
     assert [metric.step for metric in history] == list(range(1, 3001))
 

@@ -1,0 +1,65 @@
+"""Many experiments at once over one store: none is lost, and no lock is an error."""
+
+import subprocess
+import time
+
+import pytest
+from mlflow import MlflowClient
+
+WIDTHS = range(5, 13)
+BY_HAND = (13, 14)
+SMALL = ("training.max_steps=30", "training.evaluate_every=15", "tokenizer.vocabulary_size=300")
+
+
+def overrides(width: int) -> list[str]:
+    return [w for o in (*SMALL, f"model.hidden_width={width}") for w in ("-S", o)]
+
+
+def wait_for_the_queue(project) -> str:
+    for _ in range(1200):
+        status = project.dvc("queue", "status")
+        if "Queued" not in status and "Running" not in status:
+            return status
+        time.sleep(1)
+    raise TimeoutError(status)
+
+
+@pytest.mark.slow
+def test_eight_queued_and_two_temporary_experiments_share_a_store(pipeline):
+    for width in WIDTHS:
+        pipeline.dvc("exp", "run", "--queue", *overrides(width))
+    by_hand = [
+        subprocess.Popen(
+            ["dvc", "exp", "run", "--temp", *overrides(width)],
+            cwd=pipeline.folder,
+            env=pipeline.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for width in BY_HAND
+    ]
+    pipeline.start("dvc", "queue", "start", "-j", "8")
+    said = [process.communicate(timeout=900)[0] for process in by_hand]
+    assert [process.returncode for process in by_hand] == [0, 0], said
+    status = wait_for_the_queue(pipeline)
+    pipeline.start("dvc", "queue", "stop")
+    assert status.count("Success") == len(WIDTHS), status
+    assert not any("warning" in text or "locked" in text for text in said)
+    client = MlflowClient(f"sqlite:///{pipeline.folder / 'runs/mlflow.db'}")
+    found = [
+        run
+        for run in client.search_runs(["1"])
+        if int(run.data.params["model.hidden_width"]) in (*WIDTHS, *BY_HAND)
+    ]
+    assert sorted(int(run.data.params["model.hidden_width"]) for run in found) == [
+        *WIDTHS,
+        *BY_HAND,
+    ]
+    assert {run.info.status for run in found} == {"FINISHED"}
+    for run in found:
+        history = client.get_metric_history(run.info.run_id, "batch.loss_nats")
+        assert [metric.step for metric in history] == list(range(1, 31))
+        assert "validation.bits_per_byte" in run.data.metrics
+    assert not list((pipeline.folder / "runs").glob("spool/*"))
+    assert not list((pipeline.folder / "runs").glob("checkpoints/*"))
