@@ -102,6 +102,21 @@ def _reading(path: Path) -> Iterator[None]:
         ) from problem
 
 
+class _Object(dict[str, Any]):
+    """A JSON object of a file, which names the file when it lacks a key."""
+
+    def __init__(self, path: Path, content: Mapping[str, Any]) -> None:
+        super().__init__(content)
+        self.path = path
+
+    def __missing__(self, key: str) -> Any:
+        raise ArtifactError(f"{self.path} has no {key!r}; delete it and run `dvc repro`")
+
+
+def _parse_json(path: Path, text: str) -> Any:
+    return json.loads(text, object_hook=lambda content: _Object(path, content))
+
+
 def sha256_of_file(path: Path) -> str:
     """Hexadecimal SHA-256 of a file's bytes."""
     with _reading(path), path.open("rb") as handle:
@@ -125,7 +140,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object."""
     with _reading(path):
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = _parse_json(path, path.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
             raise ValueError(f"expected an object, found {type(content).__name__}")
         return content
@@ -163,7 +178,7 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
 
 def read_array(path: Path) -> NDArray[Any]:
     """Read an npy file, memory-mapped and read-only."""
-    with _reading(path):
+    with _reading(path), np.errstate(over="ignore"):
         return np.lib.format.open_memmap(path, mode="r")
 
 
@@ -185,4 +200,7 @@ def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     with _reading(path), safetensors.safe_open(path, framework="numpy") as handle:
         names = handle.keys()
         tensors = {name: handle.get_tensor(name) for name in names}
-        return tensors, json.loads(handle.metadata()[_DESCRIPTION])
+        description = _parse_json(path, (handle.metadata() or {})[_DESCRIPTION])
+        if not isinstance(description, dict):
+            raise ValueError(f"its description is {type(description).__name__}, not an object")
+        return tensors, description

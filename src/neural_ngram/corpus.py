@@ -35,6 +35,7 @@ __all__ = ["Corpus", "Document", "fetch", "merge_rare_words", "read_corpus"]
 UNKNOWN = "<unk>"
 
 _ENDINGS = (".txt", ".jsonl", ".json", ".conllu")
+_SCHEMES = ("https", "http", "file")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -61,14 +62,14 @@ class Corpus:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def fetch(url: str, sha256: str | None, folder: Path) -> Path:
+def fetch(url: str, sha256: str | None, folder: Path, *, most_bytes: int = 10**9) -> Path:
     """Download what `url` names (several separated by spaces) into `folder` once, verified.
 
     Returns the file, or the folder when there are several. A file that is already there with the
     right hash is not fetched again; one that arrives with another hash is not kept.
 
-    Raises CorpusError when a hash is missing, does not match, or the download fails, and when two
-    files would get the same name.
+    Raises CorpusError when a hash is missing, does not match, or the download fails, when a file
+    turns out to be larger than `most_bytes`, and when two files would get the same name.
     """
     urls, hashes = url.split(), (sha256 or "").lower().split()
     if len(urls) != len(hashes):
@@ -76,6 +77,12 @@ def fetch(url: str, sha256: str | None, folder: Path) -> Path:
             f"corpus.url names {len(urls)} files but corpus.sha256 holds {len(hashes)} hashes; "
             "give one SHA-256 for each"
         )
+    for one in urls:
+        if urlsplit(one).scheme not in _SCHEMES or "::" in one:
+            raise CorpusError(
+                f"corpus.url is {one}, but must begin with one of {', '.join(_SCHEMES)}; "
+                "fetch it by other means and set corpus.path"
+            )
     names = [PurePosixPath(urlsplit(one).path).name for one in urls]
     if not all(names) or len(set(names)) != len(names) or not names:
         raise CorpusError(
@@ -85,7 +92,7 @@ def fetch(url: str, sha256: str | None, folder: Path) -> Path:
     paths = [folder / name for name in names]
     for one, expected, path in zip(urls, hashes, paths, strict=True):
         if not path.exists() or _sha256(path) != expected:
-            _download(one, expected, path)
+            _download(one, expected, path, most_bytes)
     return paths[0] if len(paths) == 1 else folder
 
 
@@ -94,17 +101,30 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def _download(url: str, expected: str, path: Path) -> None:
+def _blocks(url: str) -> Iterator[bytes]:
+    try:
+        with fsspec.open(url, "rb") as remote:
+            while block := remote.read(1 << 20):
+                yield block
+    except Exception as problem:
+        raise CorpusError(
+            f"cannot fetch {url}: {problem or type(problem).__name__}; "
+            "check the network, or set corpus.path to a local copy"
+        ) from problem
+
+
+def _download(url: str, expected: str, path: Path, most_bytes: int) -> None:
     with atomic(path) as temporary:
-        try:
-            with fsspec.open(url, "rb") as remote, temporary.open("wb") as local:
-                while block := remote.read(1 << 20):
-                    local.write(block)
-        except Exception as problem:
-            raise CorpusError(
-                f"cannot fetch {url}: {problem or type(problem).__name__}; "
-                "check the network, or set corpus.path to a local copy"
-            ) from problem
+        written = 0
+        with temporary.open("wb") as local:
+            for block in _blocks(url):
+                written += len(block)
+                if written > most_bytes:
+                    raise CorpusError(
+                        f"{url} is larger than corpus.most_bytes={most_bytes}; the download was "
+                        "given up, so check the address or raise the limit"
+                    )
+                local.write(block)
         found = _sha256(temporary)
         if found != expected:
             raise CorpusError(

@@ -8,9 +8,9 @@ not fit together across groups.
 
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any
+from typing import Any, get_type_hints
 
 from neural_ngram.errors import ConfigurationError
 
@@ -31,6 +31,7 @@ __all__ = [
     "check",
     "check_model",
     "flatten",
+    "read_group",
 ]
 
 
@@ -121,6 +122,9 @@ class CorpusSettings:
     url: str | None = setting(None, "where to fetch it; several are separated by spaces")
     sha256: str | None = setting(None, "SHA-256 of what corpus.url serves, in the same order")
     dependency: str = setting("", "what DVC watches: the path, or the preset that pins the URL")
+    most_bytes: int = setting(
+        10**9, "a download is given up when it is larger; of several files, each", least=1
+    )
     unit: str = setting(
         "document",
         "what becomes a document: the format's own document, a CoNLL-U sentence, "
@@ -150,7 +154,9 @@ class TokenizerSettings:
         "byte-level BPE learned on train, single characters, or whitespace-separated words",
         choices=("bpe", "character", "word"),
     )
-    vocabulary_size: int = setting(512, "bpe: tokens in all, markers and bytes included", least=1)
+    vocabulary_size: int = setting(
+        512, "bpe: tokens in all, markers and bytes included", least=1, most=2**32
+    )
     pattern: str = setting(
         "gpt2",
         "bpe: no merge crosses a border of the GPT-2 split pattern, or none but the document's",
@@ -171,7 +177,7 @@ class TokenizerSettings:
 class WindowSettings:
     """What a model reads and predicts."""
 
-    context_length: int = setting(4, "tokens that the model reads", least=1)
+    context_length: int = setting(4, "tokens that the model reads", least=1, most=100_000)
     padding: str = setting(
         "left",
         "left: BOS in front, so that every token is predicted; none: complete contexts only",
@@ -189,14 +195,18 @@ class WindowSettings:
 class ModelSettings:
     """The network between context and logits."""
 
-    embedding_width: int = setting(32, "width D of a token's embedding", least=1)
+    embedding_width: int = setting(32, "width D of a token's embedding", least=1, most=2**20)
     hidden: str = setting(
         "swiglu",
         "the hidden layers",
         choices=("swiglu", "tanh", "relu", "sigmoid", "gelu", "none"),
     )
-    hidden_width: int = setting(64, "width H of each hidden layer; unused when none", least=1)
-    hidden_layers: int = setting(1, "how many of them, one upon another; unused when none", least=1)
+    hidden_width: int = setting(
+        64, "width H of each hidden layer; unused when none", least=1, most=2**20
+    )
+    hidden_layers: int = setting(
+        1, "how many of them, one upon another; unused when none", least=1, most=100
+    )
     hidden_bias: bool = setting(False, "a bias in each hidden layer; swiglu and none have none")
     dropout: float = setting(
         0.0, "share of each hidden layer's outputs zeroed in training", least=0, below=1
@@ -249,7 +259,7 @@ class OptimizerSettings:
 class TrainingSettings:
     """How long, how much at once, and in which arithmetic."""
 
-    batch_size: int = setting(256, "windows a step", least=1)
+    batch_size: int = setting(256, "windows a step", least=1, most=2**32)
     sampling: str = setting(
         "shuffle",
         "which windows; shuffle: every epoch in a fresh order; replacement: drawn uniformly, with "
@@ -294,7 +304,7 @@ class TrainingSettings:
     dtype: str = setting(
         "float32", "arithmetic of weights and losses", choices=("float32", "float64")
     )
-    threads: int = setting(1, "CPU threads of the tensor library", least=1)
+    threads: int = setting(1, "CPU threads of the tensor library", least=1, most=1024)
     probe: str = setting(
         "", "text whose last tokens are followed through the fresh network, as evidence"
     )
@@ -384,6 +394,30 @@ def check(settings: Settings) -> Settings:
             )
     _check_across_groups(settings)
     return settings
+
+
+def read_group(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    """Settings of one group from plain values, as a file describes them.
+
+    Raises ConfigurationError naming the value that is missing, extra, of the wrong type or out of
+    range.
+    """
+    types = get_type_hints(kind)
+    if set(values) != set(types):
+        raise ConfigurationError(
+            f"expected the settings {', '.join(types)}, but found {', '.join(map(str, values))}"
+        )
+    for name, value in values.items():
+        fits = isinstance(value, types[name]) or (types[name] is float and isinstance(value, int))
+        if not fits or (isinstance(value, bool) and types[name] is not bool):
+            wanted = getattr(types[name], "__name__", types[name])
+            raise ConfigurationError(f"{name} is {value!r}, but must be of type {wanted}")
+    group = kind(**values)
+    for name, value, limits in flatten(group):
+        complaint = _range_complaint(value, limits) if value is not None else None
+        if complaint:
+            raise ConfigurationError(f"{name} is {value!r}, but must be {complaint}")
+    return group
 
 
 def _range_complaint(value: Any, limits: dict[str, Any]) -> str | None:

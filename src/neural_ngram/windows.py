@@ -161,18 +161,25 @@ def load(folder: Path) -> tuple[Windows, dict[str, Any]]:
     """
     description = read_json(folder / "windows.json")
     tokens, offsets = read_array(folder / "tokens.npy"), read_array(folder / "offsets.npy")
-    if len(offsets) < 2 or offsets[-1] != len(tokens) or (np.diff(offsets) < 0).any():
+    flat = tokens.ndim == offsets.ndim == 1
+    if not (flat and tokens.dtype.kind == "u" and offsets.dtype == np.int64):
+        raise ArtifactError(
+            f"{folder}: tokens.npy holds {tokens.dtype} of shape {tokens.shape} and offsets.npy "
+            f"{offsets.dtype} of {offsets.shape}, but they must be rows of unsigned numbers and of "
+            "int64; delete the folder and run `dvc repro`"
+        )
+    if len(offsets) < 2 or offsets[0] or offsets[-1] != len(tokens) or (np.diff(offsets) < 0).any():
         raise ArtifactError(
             f"{folder}: offsets.npy does not fit the {len(tokens)} tokens of tokens.npy; "
             "delete the folder and run `dvc repro`"
         )
-    try:
-        windows = Windows(
-            tokens=tokens,
-            offsets=offsets,
-            context_length=description["context_length"],
-            bos=description["bos"],
+    context_length: Any = description.get("context_length")
+    bos = description.get("bos")
+    is_length = isinstance(context_length, int) and context_length >= 1
+    if not (is_length and "bos" in description and (bos is None or isinstance(bos, int))):
+        raise ArtifactError(
+            f"{folder}/windows.json: context_length is {context_length!r} and bos is {bos!r}, but "
+            "they must be a length and an ID or null; delete the folder and run `dvc repro`"
         )
-    except KeyError as problem:
-        raise ArtifactError(f"{folder}/windows.json has no {problem}; run `dvc repro`") from problem
+    windows = Windows(tokens=tokens, offsets=offsets, context_length=context_length, bos=bos)
     return windows, description

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from neural_ngram.errors import ModelError
+from neural_ngram.errors import ConfigurationError, ModelError
 from neural_ngram.model.hidden import hidden_shapes
-from neural_ngram.settings import ModelSettings, check_model
+from neural_ngram.settings import ModelSettings, check_model, read_group
 
 __all__ = ["Architecture", "bias_names", "parameter_count", "parameter_shapes"]
 
@@ -38,12 +38,20 @@ class Architecture:
 
     @staticmethod
     def from_description(description: Mapping[str, Any]) -> "Architecture":
-        """The inverse of `describe`; raises ModelError when a key is missing or extra."""
+        """The inverse of `describe`.
+
+        Raises ModelError when a value is missing, extra, of the wrong type or out of range.
+        """
         try:
-            rest = dict(description)
-            return Architecture(settings=ModelSettings(**rest.pop("settings")), **rest)
-        except (TypeError, KeyError) as problem:
-            raise ModelError(f"this is no description of a model: {problem}") from problem
+            sizes = {key: value for key, value in description.items() if key != "settings"}
+            if not all(type(size) is int for size in sizes.values()):
+                raise TypeError(f"the sizes {sizes} must be whole numbers")
+            settings = read_group(ModelSettings, description["settings"])
+            return Architecture(settings=settings, **sizes)
+        except (TypeError, KeyError, AttributeError, ConfigurationError) as problem:
+            raise ModelError(
+                f"this is no description of a model: {problem}; train it again"
+            ) from problem
 
 
 def parameter_shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:

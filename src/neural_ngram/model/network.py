@@ -101,7 +101,7 @@ def initialise(architecture: Architecture, generator: SplitMix64, dtype: torch.d
 def restore(architecture: Architecture, arrays: Mapping[str, NDArray[Any]]) -> Model:
     """A model from stored arrays.
 
-    Raises ModelError when one is missing, extra, of another shape or not finite.
+    Raises ModelError when one is missing, extra, of another shape or type, or not finite.
     """
     shapes = parameter_shapes(architecture)
     if set(shapes) != set(arrays):
@@ -113,6 +113,16 @@ def restore(architecture: Architecture, arrays: Mapping[str, NDArray[Any]]) -> M
         if arrays[name].shape != shape:
             raise ModelError(
                 f"{name} has shape {arrays[name].shape} but should have {shape}; train it again"
+            )
+        if arrays[name].dtype not in (np.float32, np.float64):
+            raise ModelError(
+                f"{name} holds {arrays[name].dtype}, but weights are float32 or float64; "
+                "train it again"
+            )
+        if arrays[name].dtype != arrays["embedding"].dtype:
+            raise ModelError(
+                f"{name} holds {arrays[name].dtype} but embedding {arrays['embedding'].dtype}; "
+                "train it again"
             )
         if not np.isfinite(arrays[name]).all():
             raise ModelError(f"{name} holds values that are not finite; train it again")

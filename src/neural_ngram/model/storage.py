@@ -24,6 +24,10 @@ def load(path: Path) -> tuple[Model, dict[str, Any]]:
     Raises ArtifactError when the file is missing or damaged, ModelError when its parts do not fit.
     """
     arrays, description = read_tensors(path)
-    if "architecture" not in description:
+    if not isinstance(description.get("architecture"), dict):
         raise ModelError(f"{path} describes no architecture; train it again")
-    return restore(Architecture.from_description(description["architecture"]), arrays), description
+    try:
+        architecture = Architecture.from_description(description["architecture"])
+        return restore(architecture, arrays), description
+    except ModelError as problem:
+        raise ModelError(f"{path}: {problem}") from problem

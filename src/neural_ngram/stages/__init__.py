@@ -90,13 +90,26 @@ def run(stage: Callable[[Settings], None]) -> None:
         except Exception as problem:
             if INTERRUPTION.code is not None:
                 sys.exit(INTERRUPTION.code)
-            told = _walls.explanation(problem)
-            if told is None and not isinstance(problem, (NeuralNgramError, OSError)):
+            told = _walls.explanation(problem) or _told(problem)
+            if told is None:
                 raise
-            sys.exit(f"{_label()}: error: {told or problem}")
+            sys.exit(f"{_label()}: error: {told}")
 
     sys.argv[1:1] = _QUIET_HYDRA
     hydra.main(version_base="1.3", config_path=str(root), config_name="params")(guarded)()
+
+
+def _told(problem: Exception) -> str | None:
+    """What the user is told; None for what would be a bug of ours."""
+    if isinstance(problem, NeuralNgramError | OSError):
+        return str(problem)
+    if isinstance(problem, MemoryError) or "can't allocate memory" in str(problem):
+        reason = str(problem).splitlines()[:1]
+        return (
+            f"there is not enough memory {reason}; lower training.batch_size, the widths of the "
+            "model, windows.context_length or tokenizer.vocabulary_size"
+        )
+    return None
 
 
 def cache() -> Path:

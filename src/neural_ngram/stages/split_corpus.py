@@ -100,7 +100,8 @@ def _path(settings: CorpusSettings) -> Path:
         raise ConfigurationError(
             f"the corpus {settings.name!r} has no corpus.url; set corpus.path to a local copy"
         )
-    return fetch(settings.url, settings.sha256, RAW / settings.name)
+    folder = RAW / settings.name
+    return fetch(settings.url, settings.sha256, folder, most_bytes=settings.most_bytes)
 
 
 def _table(documents: list[Document]) -> pd.DataFrame:
