@@ -78,6 +78,7 @@ def test_a_wrong_type_key_or_preset_fails_at_composition(override: str, told: st
         ("optimizer.learning_rate", float("nan"), "a finite number"),
         ("training.dtype", "float16", "one of float32, float64"),
         ("training.colour", "red", "training.colour"),
+        ("model", "bengio", "run `neural-ngram compose model=bengio` first"),
     ],
 )
 def test_a_bad_value_in_params_is_refused_by_name(key: str, value: object, told: str):

@@ -58,8 +58,17 @@ def typed(configuration: DictConfig, root: Path) -> Settings:
     Raises ConfigurationError naming the key that is unknown, of the wrong type or out of range, or
     when the composition is stale.
     """
+    schema = _schema()
+    for key, value in configuration.items():
+        name = str(key)
+        if OmegaConf.is_dict(schema.get(name)) and not OmegaConf.is_dict(value):
+            raise ConfigurationError(
+                f"{name}={value} chooses a preset, but a stage runs from params.yaml, which is "
+                f"composed already; run `neural-ngram compose {name}={value}` first, or "
+                f"`dvc exp run -S {name}={value}`"
+            )
     try:
-        merged = OmegaConf.merge(_schema(), configuration)
+        merged = OmegaConf.merge(schema, configuration)
         settings = OmegaConf.to_object(merged)
     except OmegaConfBaseException as problem:
         reason = str(problem.msg or problem).splitlines()[0]
