@@ -56,7 +56,7 @@ def test_the_page_has_a_row_a_figure_and_says_what_was_not_run():
         "experiment,figure,where,published,source\na,loss,metric:loss,1.25,x\nb,loss,metric:l,,\n"
     )
     page = render(read_figures(text), {"a": RUN}, "a machine")
-    assert "| loss | 1.25 | 1.000000 | -0.250000 | x |" in page
+    assert "| loss | 1.25 | 1 | -0.250000 | x |" in page
     assert "trained in 12 s" in page
     assert "`dvc exp run -S experiment=b`" in page
     assert "not run on this machine" in page

@@ -124,7 +124,7 @@ def _plain(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.6f}"
+        return f"{value:,.0f}" if value.is_integer() else f"{value:.6f}"
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:,}" if isinstance(value, int) else str(value).replace(", ", " ")
