@@ -255,8 +255,27 @@ def load(folder: Path) -> Tokenizer:
     path = folder / "tokenizer.json"
     sha256_of_file(path)
     try:
-        return Tokenizer(tokenizers.Tokenizer.from_file(str(path)))
+        tokenizer = Tokenizer(tokenizers.Tokenizer.from_file(str(path)))
+        _require_sound(tokenizer)
+        return tokenizer
     except Exception as problem:
         raise ArtifactError(
             f"{path} is no tokenizer ({problem}); delete it and run `dvc repro`"
         ) from problem
+
+
+def _require_sound(tokenizer: Tokenizer) -> None:
+    """Raise when a file that can be read is no tokenizer as `learn` makes them."""
+    backend, known = tokenizer.backend, tokenizer.tokens
+    ids = backend.get_vocab(with_added_tokens=False).values()
+    if sorted(ids) != list(range(len(known))):
+        raise ValueError("its IDs are not 0, 1, 2 and so on")
+    if backend.truncation or backend.padding or backend.normalizer:
+        raise ValueError("it would change the text")
+    if tokenizer.kind == "bpe":
+        sample = "".join(map(chr, range(0x250))) + " \U0001f600"
+    else:
+        symbols = [t for t in known if t != UNKNOWN and t not in (BOS, EOS, SHARED)]
+        sample = (" " if tokenizer.kind == "word" else "").join(symbols)
+    if tokenizer.decode(next(tokenizer.encode([sample])).tolist()) != sample:
+        raise ValueError("it does not give back the text that it encodes")

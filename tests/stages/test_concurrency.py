@@ -16,7 +16,7 @@ def overrides(width: int) -> list[str]:
 
 
 def wait_for_the_queue(project) -> str:
-    for _ in range(1200):
+    for _ in range(3000):
         status = project.dvc("queue", "status")
         if "Queued" not in status and "Running" not in status:
             return status
@@ -40,7 +40,7 @@ def test_eight_queued_and_two_temporary_experiments_share_a_store(pipeline):
         for width in BY_HAND
     ]
     pipeline.start("dvc", "queue", "start", "-j", "8")
-    said = [process.communicate(timeout=900)[0] for process in by_hand]
+    said = [process.communicate(timeout=3000)[0] for process in by_hand]
     assert [process.returncode for process in by_hand] == [0, 0], said
     status = wait_for_the_queue(pipeline)
     pipeline.start("dvc", "queue", "stop")
