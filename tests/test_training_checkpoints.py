@@ -1,7 +1,9 @@
 """An interrupted training goes on to the same bits; what is no checkpoint of it is refused."""
 
+import math
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +17,8 @@ import pytest
 import torch
 
 from neural_ngram.artifacts import read_tensors, write_tensors
-from neural_ngram.errors import ArtifactError
+from neural_ngram.errors import ArtifactError, TrainingError
+from neural_ngram.gradients import ClosedForm
 from neural_ngram.model import Architecture, Model, initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, OptimizerSettings, Settings, TrainingSettings
@@ -267,6 +270,40 @@ def test_a_checkpoint_says_nothing_in_a_foreign_language(checkpoints: Checkpoint
     checkpoints.write(state(1))
     _, description = read_tensors(checkpoints.folder / files(checkpoints)[0])
     assert set(description) == {"identity", "step", "position", "dropout", "sha256"}
+
+
+@pytest.mark.parametrize("rate", [30.0, 3e4, 1e30])
+def test_a_training_that_diverges_keeps_its_last_good_checkpoint(
+    checkpoints: Checkpoints, rate: float
+):
+    chosen = settings(
+        optimizer={"name": "sgd", "learning_rate": rate}, checkpoint_every=1, evaluate_every=1000
+    )
+    with pytest.raises(TrainingError) as caught:
+        resume(fresh(chosen), WINDOWS, chosen, lambda _: None, checkpoints)
+    told = str(caught.value)
+    assert re.match(r"(the (loss of|gradient of \w+ in)|\w+ after) step \d+ is -?(nan|inf): ", told)
+    assert f"lower optimizer.learning_rate (now {rate:g}); the batch was number " in told
+    kept = checkpoints.newest()
+    assert told.endswith(f"; the last good weights are in {kept}" if kept else "the windows")
+    for path in checkpoints.folder.glob("step-*"):
+        assert np.isfinite(read_tensors(path)[0]["weights"]).all()
+    if rate < 1e4:
+        assert len(files(checkpoints)) == 2
+
+
+def test_the_batch_that_diverges_is_named_by_its_number_in_the_epoch(monkeypatch):
+    chosen = settings(evaluate_every=1000, optimizer={"learning_rate": 0.5})
+    calls, gradients = 0, ClosedForm.__call__
+
+    def broken(self, batch, masks=()) -> float:
+        nonlocal calls
+        calls += 1
+        return math.nan if calls == 25 else gradients(self, batch, masks)
+
+    monkeypatch.setattr(ClosedForm, "__call__", broken)
+    with pytest.raises(TrainingError, match=r"loss of step 25 is nan.*was number 3 of its pass"):
+        train(fresh(chosen), WINDOWS, chosen.optimizer, chosen.training)
 
 
 # Below: this file as a program, which trains in forked children and kills them.

@@ -120,6 +120,10 @@ class Checkpoints:
         for path in self._paths()[:-KEPT]:
             path.unlink()
 
+    def newest(self) -> Path | None:
+        """The newest file, if there is one."""
+        return next(reversed(self._paths()), None) if self.held else None
+
     def remove(self) -> None:
         """Delete them, once the training's outputs are written."""
         for path in self._paths() if self.held else ():

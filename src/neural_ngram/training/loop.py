@@ -91,7 +91,13 @@ def resume(
         saved = checkpoints.latest()
         if saved is not None:
             run.restore(saved)
-        return _advance(run, watch, lambda run, step: checkpoints.write(run.state(step)))
+        try:
+            return _advance(run, watch, lambda run, step: checkpoints.write(run.state(step)))
+        except TrainingError as problem:
+            kept = checkpoints.newest()
+            raise TrainingError(
+                f"{problem}; the last good weights are in {kept}" if kept else str(problem)
+            ) from problem
 
 
 def _advance(
@@ -160,7 +166,14 @@ class Run:
             self.average.lerp_(self.model.flat, 1 - self._averaging_decay(step))
 
     def state(self, step: int) -> State:
-        """Everything that the steps after this one depend on."""
+        """Everything that the steps after this one depend on.
+
+        Raises TrainingError when a weight is not finite.
+        """
+        for name, weights in self.model.parameters.items():
+            broken = weights[~weights.isfinite()]
+            if len(broken):
+                self._refuse(float(broken[0]), f"{name} after step {step}", step)
         objectives = [tuple(vars(objective).values()) for objective in self.record.objectives]
         arrays = {
             "batch_losses": np.array(self.record.batch_losses),
@@ -221,7 +234,8 @@ class Run:
                 self.best.copy_(self.model.flat)
         accuracies = (each.accuracy for each in scores)
         self.record.objectives.append(Objective(step, train, validation, *accuracies))
-        self._refuse(train, f"the full loss on train after step {step}")
+        self._refuse(train, f"the full loss on train after step {step}", step)
+        self._refuse(validation, f"the full loss on validation after step {step}", step)
 
     def out_of_patience(self) -> bool:
         """Whether the last `patience` validation losses brought no new best."""
@@ -246,17 +260,19 @@ class Run:
 
     def require_finite(self, step: int, loss: float) -> None:
         """Raise TrainingError if the loss or a gradient is not finite."""
-        self._refuse(loss, f"the loss of step {step}")
+        self._refuse(loss, f"the loss of step {step}", step)
         for name, gradient in views(self.model.architecture, self.gradient).items():
             broken = gradient[~gradient.isfinite()]
             if len(broken):
-                self._refuse(float(broken[0]), f"the gradient of {name} in step {step}")
+                self._refuse(float(broken[0]), f"the gradient of {name} in step {step}", step)
 
-    def _refuse(self, value: float, what: str) -> None:
+    def _refuse(self, value: float, what: str, step: int) -> None:
         if not math.isfinite(value):
+            batch = step - self.sampler.position.taken
             raise TrainingError(
                 f"{what} is {value}: training diverged; "
-                f"lower optimizer.learning_rate (now {self.rate:g})"
+                f"lower optimizer.learning_rate (now {self.rate:g}); "
+                f"the batch was number {batch} of its pass over the windows"
             )
 
 
