@@ -85,6 +85,18 @@ def test_the_same_training_goes_on_in_its_run_and_adds_no_step_twice(store: Path
         assert third.run_id != first.run_id
 
 
+def test_the_runs_of_trainings_that_stopped_are_marked(store: Path):
+    with start_run("now", {}, "going on") as now:
+        ids = {
+            name: now.client.create_run("1", tags={"training_sha256": name}).info.run_id
+            for name in ("stopped", "alive")
+        }
+        now.kill({"stopped", "going on"})
+        status = {name: now.client.get_run(run_id).info.status for name, run_id in ids.items()}
+    assert status == {"stopped": "KILLED", "alive": "RUNNING"}
+    assert now.client.get_run(now.run_id).info.status == "FINISHED"
+
+
 def test_every_step_of_a_long_curve_is_kept_in_order(store: Path):
     with start_run("long", {}) as run:
         for step in range(2500):

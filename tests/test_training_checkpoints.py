@@ -266,6 +266,15 @@ def test_two_processes_that_train_the_same_do_not_meet(tmp_path: Path, told: lis
     assert told == ["another process trains the same just now, so this one keeps no checkpoints"]
 
 
+def test_what_others_left_is_told_from_what_they_are_at(checkpoints: Checkpoints, tmp_path: Path):
+    left = Checkpoints(tmp_path, IDENTITY | {"data": {"train": "left"}}, print)
+    busy = Checkpoints(tmp_path, IDENTITY | {"data": {"train": "busy"}}, print)
+    with left.lock():
+        left.write(state(1))
+    with busy.lock():
+        assert checkpoints.abandoned() == {left.folder.name}
+
+
 def test_a_checkpoint_says_nothing_in_a_foreign_language(checkpoints: Checkpoints):
     checkpoints.write(state(1))
     _, description = read_tensors(checkpoints.folder / files(checkpoints)[0])

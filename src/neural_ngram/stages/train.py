@@ -60,6 +60,7 @@ def main(settings: Settings) -> None:
     with checkpoints.lock():
         with start_run(run_name(settings), described, checkpoints.key) as tracked:
             tracked.boundary("train", walls().kind)
+            tracked.kill(checkpoints.abandoned())
             for name, origin in origins.items():
                 tracked.dataset(name, origin["documents_sha256"], WINDOWS / name)
             with progress(settings.training.max_steps) as watch:

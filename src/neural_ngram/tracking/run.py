@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -105,6 +105,14 @@ class Run:
     def artifact(self, path: Path, folder: str) -> None:
         """Copy a file or a folder's contents into the run's artifacts."""
         self._send({"do": "artifact", "path": str(path), "folder": folder})
+
+    def kill(self, trainings: Set[str]) -> None:
+        """Mark the runs of other trainings, which are known to have stopped, as KILLED."""
+        if self.recorder is not None and self.entry is None and trainings:
+            try:
+                self.recorder.kill(trainings)
+            except Exception as problem:
+                self._give_up(problem)
 
     def flush(self) -> None:
         """Write the metrics gathered so far."""

@@ -13,7 +13,7 @@ An event is a JSON object; applying one twice changes nothing, so that a run can
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +122,14 @@ class Recorder:
                 self._artifact(Path(event["path"]), event["folder"])
             case "end":
                 self._end(event["status"], event["time"])
+
+    def kill(self, trainings: Set[str]) -> None:
+        """Mark the runs of other trainings that seem to be running as KILLED."""
+        running = self.client.search_runs([self.experiment], "attributes.status = 'RUNNING'")
+        for run in running:
+            stopped = run.data.tags.get(TRAINING_TAG) in trainings
+            if stopped and run.info.run_id != self.run_id:
+                self.client.set_terminated(run.info.run_id, "KILLED")
 
     def _unknown(self, metrics: list[Metric]) -> list[Metric]:
         """Those of a training that goes on which its run does not hold yet."""

@@ -120,6 +120,11 @@ class Checkpoints:
         for path in self._paths()[:-KEPT]:
             path.unlink()
 
+    def abandoned(self) -> set[str]:
+        """The keys of other trainings that were interrupted and that no process goes on with."""
+        folders = (path for path in self.folder.parent.iterdir() if path != self.folder)
+        return {path.name for path in folders if _is_idle(path)}
+
     def newest(self) -> Path | None:
         """The newest file, if there is one."""
         return next(reversed(self._paths()), None) if self.held else None
