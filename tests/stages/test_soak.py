@@ -57,7 +57,7 @@ def assert_consistent(project) -> None:
     params = yaml.safe_load((project.folder / "params.yaml").read_text())
     assert lock["train"]["params"]["params.yaml"]["training"] == params["training"]
     model = sha256_of_file(project.folder / "artifacts/model/model.safetensors")
-    client = MlflowClient(f"sqlite:///{project.folder / 'mlflow.db'}")
+    client = MlflowClient(f"sqlite:///{project.folder / 'runs/mlflow.db'}")
     runs = client.search_runs(["1"], f"tags.model_sha256 = '{model}'")
     assert [run.info.status for run in runs] == ["FINISHED"]
     steps = params["training"]["max_steps"]
