@@ -13,8 +13,9 @@ An event is a JSON object; applying one twice changes nothing, so that a run can
 
 import logging
 import os
+import sqlite3
 from collections.abc import Mapping, Set
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -181,13 +182,28 @@ def connect() -> tuple[MlflowClient, str]:
     remote = os.environ.get("MLFLOW_TRACKING_URI")
     root().mkdir(exist_ok=True)
     lock: AbstractContextManager[Any] = FileLock(root() / ".lock")
-    with nullcontext() if remote else lock:
+    with nullcontext() if remote or _is_ready(root() / "mlflow.db") else lock:
         client = MlflowClient(store_uri())
         experiment = client.get_experiment_by_name(EXPERIMENT)
         if experiment is not None:
             return client, str(experiment.experiment_id)
         location = None if remote else (root() / "artifacts").as_uri()
         return client, _create_experiment(client, location)
+
+
+def _is_ready(database: Path) -> bool:
+    """Whether the experiment stands in the database, so that nothing is left to be created.
+
+    MLflow takes seconds to open one, which would add up if each process waited for the others.
+    """
+    if not database.exists():
+        return False
+    query = "SELECT count(*) FROM experiments WHERE name = ?"
+    try:
+        with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+            return bool(connection.execute(query, (EXPERIMENT,)).fetchone()[0])
+    except sqlite3.Error:
+        return False
 
 
 def _create_experiment(client: MlflowClient, location: str | None) -> str:
