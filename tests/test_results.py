@@ -41,6 +41,7 @@ def test_a_figure_is_found_by_name_step_or_path(where, value):
         ("2.103", 2.1026, "-0.000400"),
         ("2.103", 2.1030001, "+1e-07"),
         ("3,384", 3384, "0"),
+        ("292,201", 290974, "-1,227"),
         ("true", True, "same"),
         ("limit", "eos", "differs"),
         ("", 1.0, ""),

@@ -95,6 +95,8 @@ def difference(published: str, ours: Any) -> str:
     if isinstance(ours, list | bool | str):
         return "same" if _plain(ours) == published else "differs"
     gap = float(ours) - float(published.replace(",", ""))
+    if gap and gap.is_integer():
+        return f"{gap:+,.0f}"
     if abs(gap) >= SMALL:
         return f"{gap:+.6f}"
     return f"{gap:+.0e}" if gap else "0"
