@@ -27,7 +27,7 @@ def test_stages_without_a_server_finish_and_are_sent_later(pipeline, tmp_path: P
     assert (sent.returncode, sent.stderr) == (0, "")
     assert sent.stdout.endswith("3 entries sent\n")
     model = sha256_of_file(project.folder / "artifacts/model/model.safetensors")
-    client = MlflowClient(f"sqlite:///{project.folder / 'mlflow.db'}")
+    client = MlflowClient(f"sqlite:///{project.folder / 'runs/mlflow.db'}")
     (run,) = client.search_runs(["1"], f"tags.model_sha256 = '{model}'")
     assert (run.info.status, run.data.params["training.max_steps"]) == ("FINISHED", "31")
     assert "validation.bits_per_byte" in run.data.metrics
