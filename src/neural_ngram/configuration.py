@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from neural_ngram.errors import ConfigurationError
-from neural_ngram.settings import Settings, check
+from neural_ngram.settings import Settings, check, flatten
 
 __all__ = ["composed", "digest", "register", "typed"]
 
@@ -72,7 +72,8 @@ def typed(configuration: DictConfig, root: Path) -> Settings:
         settings = OmegaConf.to_object(merged)
     except OmegaConfBaseException as problem:
         reason = str(problem.msg or problem).splitlines()[0]
-        raise ConfigurationError(f"{problem.full_key}: {reason}; correct params.yaml") from problem
+        key = problem.full_key or _misfit(configuration)
+        raise ConfigurationError(f"{key}: {reason}; correct params.yaml") from problem
     assert isinstance(settings, Settings)
     if settings.configuration_sha256 != digest(root):
         raise ConfigurationError(
@@ -81,6 +82,18 @@ def typed(configuration: DictConfig, root: Path) -> Settings:
             "file of conf/ must be added to git before a queued experiment sees it"
         )
     return check(settings)
+
+
+def _misfit(configuration: DictConfig) -> str:
+    """The first setting whose value alone does not fit the schema, where the library names none."""
+    for name, _, _ in flatten(Settings()):
+        alone = OmegaConf.create()
+        OmegaConf.update(alone, name, OmegaConf.select(configuration, name))
+        try:
+            OmegaConf.merge(_schema(), alone)
+        except OmegaConfBaseException:
+            return name
+    return "params.yaml"
 
 
 def _schema() -> DictConfig:

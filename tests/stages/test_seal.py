@@ -43,6 +43,7 @@ def reads_test(project) -> bool:
 def test_a_look_is_scored_and_recorded_once_and_sealing_takes_the_score_away(project):
     assert "test" not in metrics(project)
     assert not reads_test(project)
+    project.experiment()
     sealed = (project.folder / "dvc.lock").read_bytes()
     ledger = project.folder / "ledger.jsonl"
     assert ledger.read_text() == ""

@@ -25,6 +25,15 @@ class Declaration:
     writes: tuple[str, ...]
 
 
+def _yaml(text: bytes | str) -> Any:
+    """Plain values only; the loader in C, since a stage waits for it."""
+    loader = _Loader(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
+
+
 def declaration(root: Path, stage: str, parameters: Mapping[str, Any]) -> Declaration:
     """The deps and outs of `stage` in `root`/dvc.yaml, its templates filled from `parameters`.
 
@@ -32,7 +41,7 @@ def declaration(root: Path, stage: str, parameters: Mapping[str, Any]) -> Declar
     """
     file = root / "dvc.yaml"
     try:
-        stages = yaml.load(file.read_bytes(), Loader=_Loader)["stages"]
+        stages = _yaml(file.read_bytes())["stages"]
     except (OSError, yaml.YAMLError, KeyError, TypeError) as problem:
         raise BoundaryError(
             f"{file} declares no stages ({problem}), so nothing says what {stage} may read; "
@@ -60,7 +69,7 @@ def locked(root: Path) -> list[Declaration]:
     if not file.exists():
         return []
     try:
-        stages = yaml.load(file.read_bytes(), Loader=_Loader)["stages"]
+        stages = _yaml(file.read_bytes())["stages"]
         return [
             Declaration(
                 name,
@@ -82,13 +91,13 @@ def parameters_of(root: Path, overrides: list[str]) -> dict[str, Any]:
     """
     file = root / "params.yaml"
     try:
-        parameters: dict[str, Any] = yaml.load(file.read_bytes(), Loader=_Loader)
+        parameters: dict[str, Any] = _yaml(file.read_bytes())
         for name, _, value in (word.lstrip("+").partition("=") for word in overrides):
             *groups, key = name.split(".")
             node = parameters
             for group in groups:
                 node = node.setdefault(group, {})
-            node[key] = yaml.load(value, Loader=_Loader)
+            node[key] = _yaml(value)
     except (OSError, yaml.YAMLError, AttributeError, TypeError) as problem:
         raise BoundaryError(
             f"{file} with {overrides} cannot be read ({problem}); run from the project's root, or "

@@ -84,6 +84,8 @@ def territory(
     reads = (*declared.reads, *((RAW, *sources) if declared.stage == SPLITTER else ()))
     made = tuple(sorted({_folder(roots[0], name) for name in declared.writes}))
     opened = {path for name in reads for path in _targets(roots[0], name, closed)}
+    if declared.stage == SPLITTER:  # the user names the corpus, perhaps through a link
+        opened |= {os.path.realpath(roots[0] / source) for source in sources}
     return Territory(declared.stage, closed, frozenset({here, *opened, *made}), made)
 
 
