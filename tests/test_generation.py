@@ -16,6 +16,7 @@ from neural_ngram.generation import (
     most_probable,
     next_logits,
     opening_context,
+    truncate,
 )
 from neural_ngram.model import Architecture, Model, initialise
 from neural_ngram.randomness import SplitMix64
@@ -68,6 +69,48 @@ def test_sampling_follows_the_probabilities_and_the_seed():
     assert [again.draw(logits) for _ in range(5)] == [
         Sampler(1.0, generator).draw(logits) for generator in [SplitMix64(3)] for _ in range(5)
     ]
+
+
+@pytest.mark.parametrize(
+    ("top_k", "top_p", "kept"),
+    [
+        (None, 1.0, [0, 1, 2, 3]),
+        (1, 1.0, [1]),
+        (2, 1.0, [0, 1]),  # 0, 2 and 3 are equal: the lowest ID stays
+        (9, 1.0, [0, 1, 2, 3]),
+        (None, 0.4, [1]),  # 0.4 reaches 0.4
+        (None, 0.41, [0, 1]),
+        (None, 0.7, [0, 1, 2]),
+        (None, 1e-9, [1]),
+        (2, 0.6, [1]),  # the share counts after top-k: 0.4 of 0.6 is two thirds
+        (2, 0.7, [0, 1]),
+    ],
+)
+def test_truncation_keeps_the_heaviest_and_breaks_ties_by_id(top_k, top_p, kept):
+    weights = np.array([2.0, 4.0, 2.0, 2.0])
+    truncated = truncate(weights, top_k, top_p)
+    assert truncated.tolist() == [w if i in kept else 0 for i, w in enumerate(weights)]
+
+
+@given(
+    st.lists(st.integers(-3, 3), min_size=1, max_size=9),
+    st.none() | st.integers(1, 10),
+    st.floats(0.01, 1),
+    st.integers(0, 99),
+)
+def test_a_sample_is_always_one_of_the_kept(logits, top_k, top_p, seed):
+    sampler = Sampler(0.7, SplitMix64(seed), top_k, top_p)
+    values = np.array(logits, dtype=np.float64)
+    token = sampler.draw(values)
+    likelier = [v for i, v in enumerate(logits) if (-v, i) < (-logits[token], token)]
+    assert top_k is None or len(likelier) < top_k
+    assert sum(np.exp(np.array(likelier) / 0.7)) < top_p * sum(np.exp(values / 0.7)) + 1e-9
+
+
+def test_temperature_acts_before_top_p():
+    logits = np.log(np.array([0.6, 0.2, 0.2]))
+    assert np.count_nonzero(Sampler(1.0, SplitMix64(1), top_p=0.55).weights(logits)) == 1
+    assert np.count_nonzero(Sampler(2.0, SplitMix64(1), top_p=0.55).weights(logits)) == 2
 
 
 def test_the_most_probable_come_first_with_their_probabilities(successor):

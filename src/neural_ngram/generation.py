@@ -25,6 +25,7 @@ __all__ = [
     "next_logits",
     "next_tokens",
     "opening_context",
+    "truncate",
 ]
 
 
@@ -38,17 +39,41 @@ class Continuation:
 
 @dataclass(frozen=True)
 class Sampler:
-    """Draws from softmax(logits / temperature) by inverting the cumulative distribution."""
+    """Draws from softmax(logits / temperature), truncated, by inverting its cumulative sum."""
 
     temperature: float
     generator: SplitMix64
+    top_k: int | None = None
+    top_p: float = 1.0
 
     def draw(self, logits_V: NDArray[np.float64]) -> int:
         """One token ID."""
-        weights = np.exp((logits_V - logits_V.max()) / self.temperature)
-        cumulative = weights.cumsum()
+        cumulative = self.weights(logits_V).cumsum()
         point = self.generator.uniform(1)[0] * cumulative[-1]
         return int(np.searchsorted(cumulative, point, side="right"))
+
+    def weights(self, logits_V: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(V,) what each token is drawn in proportion to."""
+        weights_V = np.exp((logits_V - logits_V.max()) / self.temperature)
+        return truncate(weights_V, self.top_k, self.top_p)
+
+
+def truncate(
+    weights_V: NDArray[np.float64], top_k: int | None = None, top_p: float = 1.0
+) -> NDArray[np.float64]:
+    """(V,) the weights, zero for all but the heaviest tokens; ties go to the lower ID.
+
+    The `top_k` heaviest stay (Fan, Lewis & Dauphin 2018), and of these the fewest that hold the
+    share `top_p` of their sum (Holtzman et al. 2020).
+    """
+    if top_k is None and top_p == 1:
+        return weights_V
+    heaviest = np.argsort(-weights_V, kind="stable")[:top_k]
+    cumulative = weights_V[heaviest].cumsum()
+    kept = heaviest[: np.searchsorted(cumulative, top_p * cumulative[-1]) + 1]
+    kept_V = np.zeros_like(weights_V)
+    kept_V[kept] = weights_V[kept]
+    return kept_V
 
 
 class TextStream:

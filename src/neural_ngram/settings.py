@@ -342,6 +342,16 @@ class GenerationSettings:
     prompt: str = setting("", "the text to continue; empty: start a document")
     max_new_tokens: int = setting(60, "stop after so many tokens", least=1)
     temperature: float = setting(0.8, "of the samples; 0: the greedy continuation only", least=0)
+    top_k: int | None = setting(
+        None, "draw from so many of the most probable tokens; null: from all", least=1
+    )
+    top_p: float = setting(
+        1.0,
+        "draw from the fewest most probable tokens that hold this share of probability, after "
+        "temperature and top_k; 1: from all",
+        above=0,
+        most=1,
+    )
     samples: int = setting(4, "sampled continuations beside the greedy one", least=0)
     seed: int = setting(7, "seed of the samples", least=0)
 

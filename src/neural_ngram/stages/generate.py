@@ -33,7 +33,7 @@ def main(settings: Settings) -> None:
     if sha256_of_file(TOKENIZER / "tokenizer.json") != origin["tokenizer_sha256"]:
         raise ArtifactError(f"{MODEL} was trained with another tokenizer; run `dvc repro`")
     prompt = next(tokenizer.encode([asked.prompt])).tolist()
-    sampler = Sampler(asked.temperature, SplitMix64(asked.seed))
+    sampler = Sampler(asked.temperature, SplitMix64(asked.seed), asked.top_k, asked.top_p)
     samplers = [None] + [sampler] * (asked.samples if asked.temperature else 0)
     texts = [_continue(model, tokenizer, prompt, each, asked) for each in samplers]
     write_json(
@@ -42,8 +42,8 @@ def main(settings: Settings) -> None:
     )
     with find_run(sha256_of_file(MODEL), run_name(settings), parameters(settings)) as tracked:
         tracked.boundary("generate", walls().kind)
-        folder = f"generation/temperature-{asked.temperature:g}-seed-{asked.seed}"
-        tracked.artifact(GENERATION, folder)
+        folder = _method(asked).replace(" ", "-")
+        tracked.artifact(GENERATION, f"generation/{folder}-seed-{asked.seed}")
         tracked.artifact(TOKENIZER, "tokenizer")
 
 
@@ -56,7 +56,7 @@ def _continue(
 ) -> dict[str, Any]:
     """One continuation, printed token by token."""
     context = opening_context(prompt, length=model.architecture.context_length, bos=tokenizer.bos)
-    method = "greedy" if sampler is None else f"temperature {asked.temperature:g}"
+    method = "greedy" if sampler is None else _method(asked)
     stream = TextStream(tokenizer)
     print(f"  {method}: {stream.feed(prompt)}", end="", flush=True)
     continuation = collect(
@@ -77,6 +77,12 @@ def _continue(
         "stop": continuation.stop,
         "cycle": cycle,
     }
+
+
+def _method(asked: GenerationSettings) -> str:
+    top_k = "" if asked.top_k is None else f" top-k {asked.top_k}"
+    top_p = "" if asked.top_p == 1 else f" top-p {asked.top_p:g}"
+    return f"temperature {asked.temperature:g}{top_k}{top_p}"
 
 
 if __name__ == "__main__":
