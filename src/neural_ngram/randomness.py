@@ -5,14 +5,10 @@ state grows by a fixed odd constant, and each output is a finalising mix of the 
 n-th state is known without the ones before it, a whole block is drawn at once.
 """
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["SplitMix64"]
-
-BLOCKS_ABOVE = 2**14
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -42,11 +38,7 @@ class SplitMix64:
         """(size,) a uniform permutation: Fisher-Yates from the last index down to 1."""
         partners = self._below(np.arange(size, 1, -1, dtype=np.uint64)).astype(np.int64)
         order = np.arange(size)
-        done = _swap_in_blocks(order, partners)
-        rest = order[: size - done].tolist()
-        for last, other in zip(range(len(rest) - 1, 0, -1), partners[done:].tolist(), strict=True):
-            rest[last], rest[other] = rest[other], rest[last]
-        order[: size - done] = rest
+        _swap_in_turn(order, partners)
         return order
 
     def _below(self, bounds: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -61,7 +53,8 @@ class SplitMix64:
             rest = bounds[done:]
             before = self.state
             draws = self.draw(len(rest))
-            rejected = np.flatnonzero(draws < (np.uint64(0) - rest) % rest)
+            small = np.flatnonzero(draws < rest)  # 2^64 mod bound is below the bound
+            rejected = small[draws[small] < (np.uint64(0) - rest[small]) % rest[small]]
             good = int(rejected[0]) if len(rejected) else len(rest)
             result[done : done + good] = draws[:good] % rest[:good]
             done += good
@@ -70,25 +63,25 @@ class SplitMix64:
         return result
 
 
-def _swap_in_blocks(order: NDArray[np.int64], partners: NDArray[np.int64]) -> int:
-    """Swap each last index with its partner, many at once while an array is faster than a list.
+def _swap_in_turn(order: NDArray[np.int64], partners: NDArray[np.int64]) -> None:
+    """Swap each last index with its partner, from the last down to 1, as if one after another.
 
-    Swaps are independent, and so may happen at once, when their partners differ and lie below all
-    of their indices. Returns how many were done.
+    A swap can be done at once when no swap that comes before it touches either of its places; of
+    a block of swaps most can, and the others wait for the next round (Shun et al. 2015,
+    "Sequential random permutation, list contraction and tree contraction are highly parallel").
     """
-    done, seen = 0, np.empty_like(order)
-    while len(order) - done > BLOCKS_ABOVE:
-        left = len(order) - done
-        block = math.isqrt(left) // 3
-        while block > 1:
-            chosen = partners[done : done + block]
-            number = np.arange(block)
-            seen[chosen] = number
-            if chosen.max() < left - block and (seen[chosen] == number).all():
-                break
-            block //= 2
-        chosen = partners[done : done + block]
-        lasts = np.arange(left - 1, left - 1 - block, -1)
-        order[lasts], order[chosen] = order[chosen], order[lasts]
-        done += block
-    return done
+    partner_of = np.concatenate([[0], partners[::-1]])
+    first = np.empty_like(order)
+    stop = len(order)
+    while stop > 1:
+        start = max(1, stop - max(stop // 16, 1000))
+        waiting = np.arange(start, stop)
+        while len(waiting):
+            partner = partner_of[waiting]
+            first[waiting] = waiting
+            first[partner] = waiting  # of several the last, which is the largest
+            free = (first[waiting] == waiting) & (first[partner] == waiting)
+            here, there = waiting[free], partner[free]
+            order[here], order[there] = order[there], order[here]
+            waiting = waiting[~free]
+        stop = start

@@ -6,6 +6,7 @@ D embedding width, K = C * D, W width that the output reads, V vocabulary.
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -80,6 +81,15 @@ class ClosedForm:
             gradient_VD.index_add_(0, tokens, self.dx_rows)
 
 
+class _Chunk(NamedTuple):
+    """Some rows, the memory of their logits as (R, V) and flat, and the calls that fill it."""
+
+    rows: slice
+    logits: Tensor
+    cells: Tensor
+    linears: list[Linear]
+
+
 class _Output:
     """Logits, loss, and the gradients of h and of the direct part of x, a few rows at a time.
 
@@ -93,48 +103,49 @@ class _Output:
         V = self.V = weight.value.shape[1]
         self.ones = torch.ones(0, dtype=memory.dtype)
         self.most_nats = -math.log(torch.finfo(memory.dtype).tiny)
-        self.chunks: list[tuple[slice, Tensor, list[Linear]]] = []
+        self.chunks: list[_Chunk] = []
         rows, step = len(h.value), max(1, MOST_LOGITS // V)
         for start in range(0, rows, step):
             chunk = slice(start, min(start + step, rows))
             y_RV = memory.take("logits", chunk.stop - start, V)
-            y = Result(y_RV, y_RV, scale)
+            result = Result(y_RV, y_RV, scale)
             adds = frozenset({"parameters"} if start else ())
             bias = nodes.get("output_bias")
-            linears = [Linear(h.rows(chunk), y, weight, bias, adds)]
+            linears = [Linear(h.rows(chunk), result, weight, bias, adds)]
             if "direct" in nodes:
-                direct = Linear(x.rows(chunk), y, nodes["direct"], None, adds | {"y"})
+                direct = Linear(x.rows(chunk), result, nodes["direct"], None, adds | {"y"})
                 linears.append(direct)
-            self.chunks.append((chunk, y_RV, linears))
+            self.chunks.append(_Chunk(chunk, y_RV, y_RV.view(-1), linears))
 
     def __call__(self, batch: Batch) -> float:
         B = batch.cells.numel()
         if self.ones.numel() != B:
             self.ones = self.ones.new_ones(B)
         cells, ones, nats = batch.cells, self.ones, 0.0
-        for rows, y_RV, linears in self.chunks:
+        for chunk in self.chunks:
             if len(self.chunks) > 1:
-                cells = self._cells(batch.cells, rows)
+                cells = self._cells(batch.cells, chunk.rows)
                 ones = self.ones[: cells.numel()]
-            nats += self._nats(y_RV, linears, cells)
+            nats += self._nats(chunk, cells)
             down = -1.0
             if batch.sharing is not None:
-                y_RV.mul_(batch.sharing[rows] / B)
+                chunk.logits.mul_(batch.sharing[chunk.rows] / B)
                 down = -1 / B
-            y_RV.view(-1).index_add_(0, cells, ones, alpha=down)
-            for linear in linears:
+            chunk.cells.index_add_(0, cells, ones, alpha=down)
+            for linear in chunk.linears:
                 linear.backward()
         return nats / B
 
-    def _nats(self, y_RV: Tensor, linears: list[Linear], cells: Tensor) -> float:
+    def _nats(self, chunk: _Chunk, cells: Tensor) -> float:
         """Summed negative log-likelihood of the cells; leaves the probabilities in y.
 
         A probability too small for its type is looked up again as a logarithm.
         """
+        _, y_RV, all_cells, linears = chunk
         for linear in linears:
             linear.forward()
         torch.softmax(y_RV, 1, out=y_RV)
-        log_p_B = y_RV.view(-1).index_select(0, cells).log_()
+        log_p_B = all_cells.index_select(0, cells).log_()
         nats = -log_p_B.sum().item()
         if nats >= self.most_nats and -float(log_p_B.amin()) >= self.most_nats:
             for linear in linears:

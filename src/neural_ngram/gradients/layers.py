@@ -3,7 +3,6 @@
 Dimension letters: R rows, I width in, H hidden width, O width out.
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -126,7 +125,6 @@ class Dense:
         self.z, self.d = memory.take("z", *shape), memory.take("d", *shape)
         self.a = memory.take("a", *shape) if settings.hidden == "gelu" else self.z
         self.h = Node(memory.take("h", *shape) if settings.dropout else self.a, self.d)
-        self.scratch = memory.take("scratch", *shape)
         y = Result(self.z, self.d)
         self.linear = Linear(x, y, nodes["hidden"], nodes.get("hidden_bias"), adds)
 
@@ -141,7 +139,7 @@ class Dense:
         """From the gradient of h to those of x and the parameters."""
         if mask is not None:
             self.d.mul_(mask)
-        self.activate_back(self.d, self.z, self.a, self.scratch)
+        self.activate_back(self.d, self.z, self.a)
         self.linear.backward()
 
 
@@ -189,43 +187,24 @@ class Gated:
         self.gate.backward()
 
 
-def _tanh(z: Tensor, a: Tensor) -> None:
-    torch.tanh(z, out=a)
+Activation = Callable[..., Tensor]
+kernels = torch.ops.aten
 
-
-def _tanh_back(d: Tensor, z: Tensor, a: Tensor, scratch: Tensor) -> None:
-    d.addcmul_(torch.mul(d, a, out=scratch), a, value=-1)
-
-
-def _sigmoid(z: Tensor, a: Tensor) -> None:
-    torch.sigmoid(z, out=a)
-
-
-def _sigmoid_back(d: Tensor, z: Tensor, a: Tensor, scratch: Tensor) -> None:
-    torch.addcmul(torch.mul(d, a, out=scratch), scratch, a, value=-1, out=d)
-
-
-def _relu(z: Tensor, a: Tensor) -> None:
-    torch.clamp_min(z, 0, out=a)
-
-
-def _relu_back(d: Tensor, z: Tensor, a: Tensor, scratch: Tensor) -> None:
-    d.mul_(torch.sign(a, out=scratch))
-
-
-def _gelu(z: Tensor, a: Tensor) -> None:
-    torch.mul(z, math.sqrt(0.5), out=a).erf_().add_(1).mul_(z).mul_(0.5)
-
-
-def _gelu_back(d: Tensor, z: Tensor, a: Tensor, scratch: Tensor) -> None:
-    density = torch.mul(z, z, out=scratch).mul_(-0.5).exp_().mul_(1 / math.sqrt(2 * math.pi))
-    twice_phi_less_1 = torch.mul(z, math.sqrt(0.5), out=a).erf_()
-    d.mul_(density.mul_(z).add_(twice_phi_less_1, alpha=0.5).add_(0.5))
-
-
-ACTIVATIONS = {
-    "tanh": (_tanh, _tanh_back),
-    "sigmoid": (_sigmoid, _sigmoid_back),
-    "relu": (_relu, _relu_back),
-    "gelu": (_gelu, _gelu_back),
+ACTIVATIONS: dict[str, tuple[Activation, Activation]] = {
+    "tanh": (
+        lambda z, a: torch.tanh(z, out=a),
+        lambda d, z, a: kernels.tanh_backward.grad_input(d, a, grad_input=d),
+    ),
+    "sigmoid": (
+        lambda z, a: torch.sigmoid(z, out=a),
+        lambda d, z, a: kernels.sigmoid_backward.grad_input(d, a, grad_input=d),
+    ),
+    "relu": (
+        lambda z, a: torch.clamp_min(z, 0, out=a),
+        lambda d, z, a: kernels.threshold_backward.grad_input(d, a, 0, grad_input=d),
+    ),
+    "gelu": (
+        lambda z, a: kernels.gelu.out(z, out=a),
+        lambda d, z, a: kernels.gelu_backward.grad_input(d, z, grad_input=d),
+    ),
 }
