@@ -10,7 +10,7 @@ from neural_ngram.model import Architecture, Model, initialise, logits
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.scoring import score
 from neural_ngram.settings import ModelSettings
-from neural_ngram.windows import Windows, build_stream
+from neural_ngram.windows import Windows, build_stream, join
 
 
 def windows(documents: list[list[int]], vocabulary: int, context_length: int = 2) -> Windows:
@@ -61,7 +61,7 @@ def test_accuracy_counts_the_most_probable_token(vocabulary):
     model, text = fresh(vocabulary), random_windows(vocabulary, 200)
     best = logits(model, torch.from_numpy(text.contexts().astype(np.int64))).argmax(dim=1)
     hits = (best.numpy() == text.targets()).sum()
-    assert score(model, text, batch_size=64).correct == hits
+    assert score(model, text, batch_size=64).hits.sum() == hits
 
 
 def test_equal_logits_give_the_loss_of_a_fair_die_and_the_lowest_token():
@@ -69,7 +69,17 @@ def test_equal_logits_give_the_loss_of_a_fair_die_and_the_lowest_token():
     model.flat.zero_()
     scores = score(model, text, batch_size=2)
     assert scores.loss_nats == pytest.approx(math.log(6))
-    assert scores.correct == 1
+    assert scores.hits.tolist() == [True, False, False, False, False, False]
+
+
+@pytest.mark.parametrize("vocabulary", [4, 60])
+def test_partitions_scored_as_one_get_the_scores_of_each_alone(vocabulary):
+    model, parts = fresh(vocabulary), [random_windows(vocabulary, size) for size in (90, 40)]
+    whole = score(model, join(parts), batch_size=16)
+    for scores, part in zip(whole.parts([len(part) for part in parts]), parts, strict=True):
+        alone = score(model, part, batch_size=16)
+        np.testing.assert_allclose(scores.log_probabilities, alone.log_probabilities, rtol=1e-12)
+        assert scores.hits.tolist() == alone.hits.tolist()
 
 
 def test_distinct_contexts_are_found_and_kept():
@@ -77,7 +87,7 @@ def test_distinct_contexts_are_found_and_kept():
     contexts = distinct_contexts(text)
     assert text.contexts(contexts.first).tolist() == [[0, 0], [0, 1], [1, 2]]
     assert contexts.sharing.tolist() == [3, 3, 3]
-    assert contexts.pairs.windows.tolist() == [3, 3, 2, 1]
+    assert np.bincount(contexts.pairs.pair_of).tolist() == [3, 3, 2, 1]
     assert contexts.pairs.target.tolist() == [1, 2, 3, 4]
     assert distinct_contexts(text) is contexts
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neural_ngram.errors import WindowError
-from neural_ngram.windows import Windows, build_stream, token_type
+from neural_ngram.windows import Windows, build_stream, join, token_type
 
 BOS, VOCABULARY = 0, 300
 
@@ -77,6 +77,12 @@ def test_no_context_crosses_a_document():
     documents = [[value] * length for value, length in enumerate((4, 1, 3, 2, 5), start=1)]
     for context, target in pairs_of(windows_of(documents, 2, None)):
         assert set(context) == {target}
+
+
+@given(documents(min_size=1), documents(min_size=1), st.integers(1, 3))
+def test_joined_partitions_have_the_windows_of_each_in_turn(first, second, context_length):
+    parts = [windows_of([[1], *ids], context_length, BOS) for ids in (first, second)]
+    assert pairs_of(join(parts)) == [pair for part in parts for pair in pairs_of(part)]
 
 
 def test_memory_mapped_tokens_give_the_same_windows(tmp_path):

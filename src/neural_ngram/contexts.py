@@ -46,9 +46,9 @@ class Contexts:
         """The distinct pairs of a context and a target."""
         base = self.largest_token + 1
         keys = self.context_of * base + self.targets
-        key_P, pair_of, windows = np.unique(keys, return_inverse=True, return_counts=True)
+        key_P, pair_of = np.unique(keys, return_inverse=True)
         context, target = np.divmod(key_P, base)
-        return Pairs(context, target, windows, pair_of)
+        return Pairs(context, target, pair_of)
 
     def expected_in_batch(self, batch_size: int) -> float:
         """How many distinct contexts a random batch holds: sum of 1 - (1 - n / N)^B."""
@@ -61,13 +61,11 @@ class Contexts:
 class Pairs:
     """The distinct pairs of a context and a target, ascending.
 
-    context: (P,) which context. target: (P,) which token. windows: (P,) how many windows.
-    pair_of: (N,) which pair each window is.
+    context: (P,) which context. target: (P,) which token. pair_of: (N,) which pair each window is.
     """
 
     context: NDArray[np.int64]
     target: NDArray[np.int64]
-    windows: NDArray[np.int64]
     pair_of: NDArray[np.int64]
 
 
@@ -82,7 +80,7 @@ def distinct_contexts(windows: Windows) -> Contexts:
 
 def _analyse(windows: Windows) -> Contexts:
     tokens, positions = np.asarray(windows.tokens), windows.positions
-    largest = int(tokens.max(initial=0))
+    largest = windows.largest_token
     key_N, bound = np.zeros(len(positions), dtype=np.int64), 1
     for lag in range(windows.context_length, 0, -1):
         if bound * (largest + 1) > 2**62:

@@ -4,6 +4,7 @@ Dimension letters: N windows, B windows at once, U distinct contexts at once, C 
 V vocabulary.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,8 @@ from neural_ngram.windows import Windows
 
 __all__ = ["Scores", "check_windows", "score"]
 
-MOST_LOGITS = 2**22
+# So many numbers at once stay in a processor's cache; more only cost memory.
+MOST_LOGITS, MOST_HIDDEN = 2**20, 2**18
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,11 @@ class Scores:
     """What a model gave each window.
 
     log_probabilities: (N,) of the targets, in nats, float64.
-    correct: how many targets were the most probable token (ties to the lower ID).
+    hits: (N,) whether the target was the most probable token (ties to the lower ID).
     """
 
     log_probabilities: NDArray[np.float64]
-    correct: int
+    hits: NDArray[np.bool_]
 
     @property
     def tokens(self) -> int:
@@ -49,7 +51,15 @@ class Scores:
     @property
     def accuracy(self) -> float:
         """Share of the targets that were the most probable token."""
-        return self.correct / self.tokens
+        return int(np.count_nonzero(self.hits)) / self.tokens
+
+    def parts(self, sizes: Sequence[int]) -> list["Scores"]:
+        """The scores of partitions that were scored as one, by their numbers of windows."""
+        borders = np.cumsum(sizes)[:-1]
+        pairs = zip(
+            np.split(self.log_probabilities, borders), np.split(self.hits, borders), strict=True
+        )
+        return [Scores(*pair) for pair in pairs]
 
 
 def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
@@ -62,30 +72,30 @@ def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
     """
     check_windows(model, windows)
     contexts = distinct_contexts(windows)
-    step = max(1, min(batch_size, MOST_LOGITS // model.architecture.vocabulary_size))
+    V, W = model.architecture.vocabulary_size, model.architecture.output_width
+    step = max(1, min(batch_size, MOST_LOGITS // V, MOST_HIDDEN // W))
     if 2 * len(contexts) <= len(windows):
         return _score_distinct(model, windows, contexts, step)
-    log_probabilities, correct = np.empty(len(windows)), 0
+    log_probabilities, hits = np.empty(len(windows)), np.empty(len(windows), dtype=bool)
     for start in range(0, len(windows), step):
         rows = slice(start, start + step)
         log_p_BV = _log_p(model, windows.contexts(rows))
         target_B = windows.targets(rows).astype(np.int64)
         log_probabilities[rows] = log_p_BV[np.arange(len(target_B)), target_B]
-        correct += int((log_p_BV.argmax(axis=1) == target_B).sum())
-    return Scores(log_probabilities, correct)
+        hits[rows] = log_p_BV.argmax(axis=1) == target_B
+    return Scores(log_probabilities, hits)
 
 
 def _score_distinct(model: Model, windows: Windows, contexts: Contexts, step: int) -> Scores:
-    pairs, correct = contexts.pairs, 0
-    log_p_P = np.empty(len(pairs.context))
+    pairs = contexts.pairs
+    log_p_P, hit_P = np.empty(len(pairs.context)), np.empty(len(pairs.context), dtype=bool)
     for start in range(0, len(contexts), step):
         log_p_UV = _log_p(model, windows.contexts(contexts.first[start : start + step]))
         first, last = np.searchsorted(pairs.context, (start, start + step))
         row_P, target_P = pairs.context[first:last] - start, pairs.target[first:last]
         log_p_P[first:last] = log_p_UV[row_P, target_P]
-        hit_P = log_p_UV.argmax(axis=1)[row_P] == target_P
-        correct += int(pairs.windows[first:last][hit_P].sum())
-    return Scores(log_p_P[pairs.pair_of], correct)
+        hit_P[first:last] = log_p_UV.argmax(axis=1)[row_P] == target_P
+    return Scores(log_p_P[pairs.pair_of], hit_P[pairs.pair_of])
 
 
 def _log_p(model: Model, context_BC: NDArray[np.integer]) -> NDArray[np.floating]:
@@ -104,7 +114,7 @@ def check_windows(model: Model, windows: Windows) -> None:
             f"the windows have contexts of {windows.context_length} tokens but the model reads "
             f"{architecture.context_length}; build both with the same windows.context_length"
         )
-    largest = distinct_contexts(windows).largest_token
+    largest = windows.largest_token
     if largest >= architecture.vocabulary_size:
         raise ModelError(
             f"token {largest} of the windows lies outside the model's vocabulary of "

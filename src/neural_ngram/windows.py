@@ -10,7 +10,7 @@ Left padding is C tokens of BOS in front of each document: then every token of t
 is a target.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from neural_ngram.errors import ArtifactError, WindowError
 from neural_ngram.settings import WindowSettings
 from neural_ngram.tokenizer import Tokenizer
 
-__all__ = ["Windows", "build_stream", "encode", "load", "save", "token_type"]
+__all__ = ["Windows", "build_stream", "encode", "join", "load", "save", "token_type"]
 
 IntArray = NDArray[np.integer]
 
@@ -52,6 +52,11 @@ class Windows:
             starts = self.offsets[:-1] + lead
             is_target[starts[starts < self.offsets[1:]]] = False
         return np.flatnonzero(is_target)
+
+    @cached_property
+    def largest_token(self) -> int:
+        """The largest ID in the stream, 0 when it is empty."""
+        return int(self.tokens.max(initial=0))
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -107,6 +112,18 @@ def build_stream(
             "lower windows.context_length or set windows.padding=left"
         )
     return tokens.astype(dtype), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def join(parts: Sequence[Windows]) -> Windows:
+    """The windows of several partitions, one partition after another."""
+    starts = np.cumsum([0, *(len(part.tokens) for part in parts)])
+    inner = [part.offsets[:-1] + start for part, start in zip(parts, starts[:-1], strict=True)]
+    return Windows(
+        tokens=np.concatenate([part.tokens for part in parts]),
+        offsets=np.concatenate([*inner, starts[-1:]]),
+        context_length=parts[0].context_length,
+        bos=parts[0].bos,
+    )
 
 
 def encode(

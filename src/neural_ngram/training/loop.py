@@ -19,7 +19,7 @@ from neural_ngram.settings import OptimizerSettings, Settings, TrainingSettings
 from neural_ngram.training.batches import Batches, Position, dropout_masks
 from neural_ngram.training.checkpoints import Checkpoints, State
 from neural_ngram.training.optimizer import Optimizer, learning_rates
-from neural_ngram.windows import Windows
+from neural_ngram.windows import Windows, join
 
 __all__ = ["Objective", "Record", "resume", "train"]
 
@@ -134,7 +134,8 @@ class Run:
         settings: TrainingSettings,
     ) -> None:
         frozen = model.architecture.settings.freeze_embedding
-        self.model, self.windows, self.settings = model, windows, settings
+        self.model, self.settings = model, settings
+        self.windows = {name: windows[name] for name in ("train", "validation")}
         self.rate = optimizer_settings.learning_rate
         self.record, self.taken = Record(), 0
         self.gradient = torch.zeros_like(model.flat)
@@ -143,8 +144,9 @@ class Run:
         kind = ClosedForm if settings.gradients == "closed_form" else Autograd
         self.gradients = kind(weights, into, frozen=frozen)
         self.optimizer = Optimizer(weights, self.gradient, optimizer_settings, frozen=frozen)
-        for partition in ("train", "validation"):
-            check_windows(model, windows[partition])
+        for part in self.windows.values():
+            check_windows(model, part)
+        self.scored = join(list(self.windows.values()))
         self.sampler = Batches(model, windows["train"], settings)
         self.batches = iter(self.sampler)
         self.rates = learning_rates(optimizer_settings, settings.max_steps)
@@ -224,10 +226,8 @@ class Run:
     def take_objective(self, step: int) -> None:
         """Score both partitions; remember the weights when validation has a new best."""
         with self.averaged(), _products("full"):
-            scores = [
-                score(self.model, self.windows[name], batch_size=4096)
-                for name in ("train", "validation")
-            ]
+            whole = score(self.model, self.scored, batch_size=4096)
+            scores = whole.parts([len(part) for part in self.windows.values()])
             train, validation = (each.loss_nats for each in scores)
             losses = [objective.validation_loss_nats for objective in self.record.objectives]
             if self.best is not None and validation < min(losses, default=math.inf):
