@@ -26,6 +26,12 @@ def test_a_useless_rival_gets_no_weight():
     }
 
 
+def test_a_weight_from_elsewhere_is_not_tuned_again():
+    mixed = mixtures(np.log([0.5, 0.5]), np.log([0.1, 0.2]), weight=0.75)
+    expected = -np.log([0.75 * 0.5 + 0.25 * 0.1, 0.75 * 0.5 + 0.25 * 0.2]).mean()
+    assert mixed["tuned"] == {"loss_nats": pytest.approx(expected), "model_weight": 0.75}
+
+
 @pytest.fixture
 def parts():
     mixed = {"half": {"loss_nats": 1.4}, "tuned": {"loss_nats": 1.35, "model_weight": 0.7}}

@@ -38,15 +38,21 @@ def report(scores: Scores, *, scored_bytes: int) -> dict[str, Any]:
     return measured | {"accuracy": scores.accuracy}
 
 
-def mixtures(model_N: Floats, rival_N: Floats) -> dict[str, dict[str, float]]:
-    """Losses on validation of the half-and-half mixture and of the one whose weight is tuned there.
+def mixtures(
+    model_N: Floats, rival_N: Floats, *, weight: float | None = None
+) -> dict[str, dict[str, float]]:
+    """Losses of the half-and-half mixture and of the one with a tuned weight of the model.
 
     model_N, rival_N: (N,) log probabilities of the same windows, in nats.
+    weight: as it was tuned on validation; None tunes it here, which only validation is for.
     """
-    tuned = tuned_weight(model_N, rival_N)
+    tuned = tuned_weight(model_N, rival_N).weight if weight is None else weight
     return {
         "half": {"loss_nats": mixture_loss(model_N, rival_N)},
-        "tuned": {"loss_nats": tuned.loss_nats, "model_weight": tuned.weight},
+        "tuned": {
+            "loss_nats": mixture_loss(model_N, rival_N, weight=tuned),
+            "model_weight": tuned,
+        },
     }
 
 
