@@ -7,6 +7,7 @@ A figure names where its number stands in a run:
     mean:NAME@FIRST-LAST   the mean of a metric over steps, both included
     evidence:PATH          a value of evidence.json, keys joined by dots
     generation:PATH        the same of samples.json
+    EXPERIMENT/…           a figure that another experiment has as well, for comparison
 """
 
 import csv
@@ -115,7 +116,9 @@ def render(figures: Sequence[Figure], measured: Mapping[str, Measured], machine:
         )
         rows = ["| figure | published | ours | difference | source |", "| --- " * 5 + "|"]
         for figure in group:
-            ours = look_up(run, figure.where) if run else None
+            other, _, where = figure.where.rpartition("/")
+            source = measured.get(other) if other else run
+            ours = look_up(source, where) if source else None
             gap = difference(figure.published, ours)
             cells = (figure.figure, figure.published, _plain(ours), gap, figure.source)
             rows.append("| " + " | ".join(cells) + " |")

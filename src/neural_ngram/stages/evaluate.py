@@ -20,7 +20,7 @@ from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_f
 from neural_ngram.boundary import LEDGER
 from neural_ngram.charts import decomposition_chart
 from neural_ngram.errors import ArtifactError
-from neural_ngram.evaluation import decomposition, logit_rank, mixtures, report
+from neural_ngram.evaluation import decomposition, gap_cause, logit_rank, mixtures, report
 from neural_ngram.leakage import seen_in_train
 from neural_ngram.ngram import load_kneser_ney
 from neural_ngram.scoring import Scores, score
@@ -51,28 +51,22 @@ def main(settings: Settings) -> None:
     counted = read_json(ORACLE / "metrics.json")
     _mix(metrics, windows, scores)
     context_length = model.architecture.context_length
+    ranks = logit_rank(model)
+    if ranks:
+        metrics["logit_table"] = ranks
+        say(f"logit table of rank {ranks['rank']} of at most {ranks['rank_bound']}")
     sources = decomposition(
         floor=counted["oracle"][f"k{context_length}"]["entropy_nats"],
-        train=metrics["train"]["loss_nats"],
-        validation=metrics["validation"]["loss_nats"],
+        losses={name: metrics[name]["loss_nats"] for name in ("train", "validation")},
         rival=counted["kneser_ney"]["validation"]["loss_nats"],
         mixed=metrics["mixture"],
+        cause=gap_cause(model, ranks),
     )
     metrics["gap"] = {
         "above_floor_nats": sources[1].nats,
         "train_to_validation_nats": sources[2].nats,
         "above_rival_nats": sources[3].nats - sources[4].nats,
     }
-    ranks = logit_rank(model)
-    if ranks:
-        metrics["logit_table"] = ranks
-        say(f"logit table of rank {ranks['rank']} of at most {ranks['rank_bound']}")
-        limited = ranks["rank_bound"] < model.architecture.vocabulary_size - 1
-        say(
-            "above the floor: capacity may be the limit; train longer to see what stays"
-            if limited
-            else "above the floor: optimisation alone, since the widths allow any table"
-        )
     seen = metrics["validation"]["windows_seen_in_train"]
     say(f"{seen:.1%} of the windows of validation also stand in train, target included")
     split_report = read_json(SPLIT_REPORT)
