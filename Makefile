@@ -3,12 +3,12 @@
 # make boundary  prove what may flow where    make replay      train again, compare bit for bit
 # make lint    format, style, types, layers     make ui          the runs, at 127.0.0.1:5000
 # make bench   our speed beside the usual ways, in one run
-# make results docs/results.md from the runs
+# make results docs/results.md from the runs   make literature   these runs, all of them, and test
 PYTHON ?= python3
 BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: repro test test-slow lint ui boundary replay bench results
+.PHONY: repro test test-slow lint ui boundary replay bench results literature
 
 repro: .venv/installed
 	dvc repro
@@ -43,6 +43,21 @@ bench: .venv/installed
 	PYTHONPATH=src python benchmarks/ngram.py
 
 results: .venv/installed
+	neural-ngram results
+
+# The corpora lie in NEURAL_NGRAM_DATA. An hour or two; Brown's published figures are on test.
+NAMES := makemore makemore_lecture makemore_10_200 makemore_2_500
+EWT := ewt_bigram $(addprefix ewt_bigram_,64 16 floor floor_64 floor_16 sentence)
+BROWN := bengio_brown $(addprefix bengio_brown_,mlp1 mlp3 mlp5 mlp7)
+literature: .venv/installed
+	@test -d "$$NEURAL_NGRAM_DATA" || { echo "set NEURAL_NGRAM_DATA to the folder of the corpora"; exit 1; }
+	dvc exp run --temp -S experiment=known_source
+	set -e; run() { name=$$1; path=$$2; shift 2; dvc exp run --temp -S experiment=$$name \
+	  -S corpus.path="$$NEURAL_NGRAM_DATA/$$path" "$$@"; }; \
+	run ch23 bilingual/corpus.json; run toy_gpt toy_gpt/004_analytics.txt; \
+	for name in $(NAMES); do run $$name names/names.txt; done; \
+	for name in $(EWT); do run $$name ewt; done; \
+	for name in $(BROWN); do run $$name brown/brown.jsonl -S evaluation.unseal_test=true; done
 	neural-ngram results
 
 .venv/installed: pyproject.toml constraints.txt

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from neural_ngram.charts import decomposition_chart
-from neural_ngram.evaluation import decomposition, logit_rank, mixtures
+from neural_ngram.evaluation import decomposition, gap_cause, logit_rank, mixtures
 from neural_ngram.model import Architecture, initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings
@@ -26,15 +26,31 @@ def test_a_useless_rival_gets_no_weight():
     }
 
 
+def test_a_weight_from_elsewhere_is_not_tuned_again():
+    mixed = mixtures(np.log([0.5, 0.5]), np.log([0.1, 0.2]), weight=0.75)
+    expected = -np.log([0.75 * 0.5 + 0.25 * 0.1, 0.75 * 0.5 + 0.25 * 0.2]).mean()
+    assert mixed["tuned"] == {"loss_nats": pytest.approx(expected), "model_weight": 0.75}
+
+
 @pytest.fixture
 def parts():
     mixed = {"half": {"loss_nats": 1.4}, "tuned": {"loss_nats": 1.35, "model_weight": 0.7}}
-    return decomposition(floor=0.5, train=1.25, validation=1.5, rival=1.75, mixed=mixed)
+    return decomposition(
+        floor=0.5,
+        losses={"train": 1.25, "validation": 1.5},
+        rival=1.75,
+        mixed=mixed,
+        cause="widths",
+    )
 
 
 def test_the_first_three_parts_add_up_to_the_validation_loss(parts):
     assert [part.nats for part in parts] == [0.5, 0.75, 0.25, 1.5, 1.75, 1.4, 1.35]
     assert sum(part.nats for part in parts[:3]) == parts[3].nats
+
+
+def test_the_gap_above_the_floor_is_put_down_to_its_cause(parts):
+    assert parts[1].meaning == "what widths left on train"
 
 
 def test_the_chart_stacks_those_three_and_shows_the_others(parts):
@@ -67,3 +83,13 @@ def test_the_rank_of_a_bigram_table_is_bounded_by_the_width(context, options, ex
         vocabulary_size=12, context_length=context, settings=ModelSettings(**options)
     )
     assert logit_rank(initialise(shape, SplitMix64(1), torch.float32)) == expected
+
+
+@pytest.mark.parametrize(
+    ("width", "told"), [(3, "capacity"), (10, "capacity"), (11, "optimisation, not capacity")]
+)
+def test_widths_that_allow_any_table_leave_nothing_to_blame_but_training(width, told):
+    settings = ModelSettings(embedding_width=width, hidden="none")
+    shape = Architecture(vocabulary_size=12, context_length=1, settings=settings)
+    model = initialise(shape, SplitMix64(1), torch.float32)
+    assert gap_cause(model, logit_rank(model)).startswith(told)

@@ -55,12 +55,14 @@ def test_the_difference_is_taken_before_rounding(published, ours, gap):
 def test_the_page_has_a_row_a_figure_and_says_what_was_not_run():
     text = (
         "experiment,figure,where,published,source\na,loss,metric:loss,1.25,x\nb,loss,metric:l,,\n"
+        "b,loss of a,a/metric:loss,,\n"
     )
     page = render(read_figures(text), {"a": RUN}, "a machine")
     assert "| loss | 1.25 | 1 | -0.250000 | x |" in page
     assert "trained in 12 s" in page
     assert "`dvc exp run -S experiment=b`" in page
     assert "not run on this machine" in page
+    assert "| loss of a |  | 1 |  |  |" in page
 
 
 def test_another_table_is_refused():

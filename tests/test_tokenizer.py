@@ -372,9 +372,11 @@ def test_what_train_does_not_hold_is_unknown_or_an_error(kind, text, stranger, u
     tokenizer = learn(["ab c <unk>"], TokenizerSettings(kind=kind, unknown=unknown))
     if unknown:
         ids = ids_of(tokenizer, text)
-        assert ids.count(tokenizer.tokens.index("<unk>")) == 1
+        assert tokenizer.tokens[tokenizer.unknown] == "<unk>"
+        assert ids.count(tokenizer.unknown) == 1
         assert "<unk>" in tokenizer.decode(ids)
     else:
+        assert tokenizer.unknown is None
         with pytest.raises(
             TokenizerError, match=rf"the {kind} {stranger} in text 2 .*unknown=true"
         ):

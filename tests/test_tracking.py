@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
-from neural_ngram.tracking import MODEL_TAG, find_run, start_run
+from neural_ngram.tracking import MODEL_TAG, find_run, newest_run, start_run
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,18 @@ def test_a_run_that_raises_is_marked_and_keeps_its_metrics(store: Path, problem,
         raise problem
     stored = run.client.get_run(run.run_id)
     assert (stored.info.status, stored.data.metrics) == (status, {"batch.loss_nats": 2.0})
+
+
+def test_a_run_older_than_a_setting_is_found_as_if_it_had_the_default(store: Path):
+    with start_run("old", {"training.seed": 5}) as old:
+        old.tags({MODEL_TAG: "made before the setting"})
+    defaults = {"training.seed": 23, "training.averaging": None}
+    wanted = {"training.seed": 5, "training.averaging": None}
+    found = newest_run(wanted, defaults)
+    assert found is not None
+    assert found.run_id == old.run_id
+    assert newest_run(wanted | {"training.averaging": "ema"}, defaults) is None
+    assert newest_run(wanted | {"training.seed": 6}, defaults) is None
 
 
 def test_the_same_training_goes_on_in_its_run_and_adds_no_step_twice(store: Path):

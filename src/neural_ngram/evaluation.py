@@ -5,6 +5,7 @@ train, plus the gap between train and validation. Beside it stand the rival (int
 Kneser-Ney over the same windows) and mixtures of the two (Bengio et al. 2003, section 3.1).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from neural_ngram.model import Model, logits, views
 from neural_ngram.ngram import mixture_loss, tuned_weight
 from neural_ngram.scoring import Scores
 
-__all__ = ["Part", "decomposition", "logit_rank", "mixtures", "report"]
+__all__ = ["Part", "decomposition", "gap_cause", "logit_rank", "mixtures", "report"]
 
 Floats = NDArray[np.float64]
 LARGEST_TABLE = 4096
@@ -38,30 +39,41 @@ def report(scores: Scores, *, scored_bytes: int) -> dict[str, Any]:
     return measured | {"accuracy": scores.accuracy}
 
 
-def mixtures(model_N: Floats, rival_N: Floats) -> dict[str, dict[str, float]]:
-    """Losses on validation of the half-and-half mixture and of the one whose weight is tuned there.
+def mixtures(
+    model_N: Floats, rival_N: Floats, *, weight: float | None = None
+) -> dict[str, dict[str, float]]:
+    """Losses of the half-and-half mixture and of the one with a tuned weight of the model.
 
     model_N, rival_N: (N,) log probabilities of the same windows, in nats.
+    weight: as it was tuned on validation; None tunes it here, which only validation is for.
     """
-    tuned = tuned_weight(model_N, rival_N)
+    tuned = tuned_weight(model_N, rival_N).weight if weight is None else weight
     return {
         "half": {"loss_nats": mixture_loss(model_N, rival_N)},
-        "tuned": {"loss_nats": tuned.loss_nats, "model_weight": tuned.weight},
+        "tuned": {
+            "loss_nats": mixture_loss(model_N, rival_N, weight=tuned),
+            "model_weight": tuned,
+        },
     }
 
 
 def decomposition(
     *,
     floor: float,
-    train: float,
-    validation: float,
+    losses: Mapping[str, float],
     rival: float,
     mixed: dict[str, dict[str, float]],
+    cause: str,
 ) -> list[Part]:
-    """Where the validation loss comes from, and what stands beside it; all in nats a token."""
+    """Where the validation loss comes from, and what stands beside it; all in nats a token.
+
+    losses: the model's on train and validation.
+    cause: what the gap above the floor is put down to, as `gap_cause` says it.
+    """
+    train, validation = losses["train"], losses["validation"]
     return [
         Part("floor", floor, "what the context cannot tell, even to a table of all train windows"),
-        Part("above the floor", train - floor, "what capacity or optimisation left on train"),
+        Part("above the floor", train - floor, f"what {cause} left on train"),
         Part("train to validation", validation - train, "what does not carry over to new text"),
         Part("model", validation, "the sum of these: the model's loss on validation"),
         Part("Kneser-Ney", rival, "the rival's loss on validation, counting the same windows"),
@@ -74,14 +86,23 @@ def decomposition(
     ]
 
 
+def gap_cause(model: Model, ranks: dict[str, int] | None) -> str:
+    """What keeps a model above its floor, as far as the widths tell.
+
+    ranks: of `logit_rank`. Where the bound is below V - 1 the widths may (the softmax does not see
+    a constant added to a row); else nothing but training does.
+    """
+    if ranks and ranks["rank_bound"] >= model.architecture.vocabulary_size - 1:
+        return "optimisation, not capacity (the widths allow any table),"
+    return "capacity or optimisation"
+
+
 def logit_rank(model: Model) -> dict[str, int] | None:
     """The rank of a bigram model's logits as a (V, V) table, and the most that its widths allow.
 
-    A linear bigram of width D factors the table, so its rank is at most min(D, V). Where the bound
-    is below V - 1 the widths may hold the loss above its floor (the softmax does not see a constant
-    added to a row); else nothing but training does. The weights are taken in float64, so that the
-    rank is that of the factors and not of their rounded product. None for longer contexts, and for
-    vocabularies whose table would be large.
+    A linear bigram of width D factors the table, so its rank is at most min(D, V). The weights are
+    taken in float64, so that the rank is that of the factors and not of their rounded product. None
+    for longer contexts, and for vocabularies whose table would be large.
     """
     architecture = model.architecture
     V, settings = architecture.vocabulary_size, architecture.settings

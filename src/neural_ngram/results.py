@@ -7,6 +7,7 @@ A figure names where its number stands in a run:
     mean:NAME@FIRST-LAST   the mean of a metric over steps, both included
     evidence:PATH          a value of evidence.json, keys joined by dots
     generation:PATH        the same of samples.json
+    EXPERIMENT/…           a figure that another experiment has as well, for comparison
 """
 
 import csv
@@ -25,11 +26,12 @@ COLUMNS = ("experiment", "figure", "where", "published", "source")
 HEAD = """# Published figures and ours
 
 Written by `neural-ngram results` from the MLflow runs of this machine: for each experiment the
-newest run whose settings are exactly those of its preset (`corpus.path` aside; the preset says
-where it is needed). Ours is printed to
-six decimals and the difference is taken before any rounding. Losses are in nats a token. Test
-partitions are sealed, so where a source gives a figure on test, ours is on validation and the row
-says so.
+newest run whose settings are exactly those of its preset (`training.threads` and `corpus.path`
+aside; the preset says where a path is needed; a setting that is younger than the run counts as
+its default). Ours is printed to six decimals and the difference is taken before any rounding.
+Losses are in nats a token. Test partitions are sealed, so where a source gives a figure on test,
+ours is on validation and the row says so; on Brown alone test was scored as well, once a row of
+the source's table (`-S evaluation.unseal_test=true`; the looks stand in `ledger.jsonl`).
 """
 
 
@@ -114,7 +116,9 @@ def render(figures: Sequence[Figure], measured: Mapping[str, Measured], machine:
         )
         rows = ["| figure | published | ours | difference | source |", "| --- " * 5 + "|"]
         for figure in group:
-            ours = look_up(run, figure.where) if run else None
+            other, _, where = figure.where.rpartition("/")
+            source = measured.get(other) if other else run
+            ours = look_up(source, where) if source else None
             gap = difference(figure.published, ours)
             cells = (figure.figure, figure.published, _plain(ours), gap, figure.source)
             rows.append("| " + " | ".join(cells) + " |")

@@ -78,6 +78,12 @@ class Tokenizer:
         return self._id(EOS, SHARED)
 
     @cached_property
+    def unknown(self) -> int | None:
+        """ID of what train does not hold, None when that is an error."""
+        name = getattr(self.backend.model, "unk_token", None)
+        return self._id(name) if name else None
+
+    @cached_property
     def tokens(self) -> list[str]:
         """(V,) each token as `tokenizer.json` writes it."""
         vocabulary = self.backend.get_vocab(with_added_tokens=False)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 SMALL = ("training.max_steps=30", "training.evaluate_every=15", "tokenizer.vocabulary_size=300")
 COPIED = (
     *("conf", "src", "hydra_plugins", "data/corpus", ".dvc/config"),
-    *("dvc.yaml", "params.yaml", "ledger.jsonl", ".dvcignore", ".gitignore"),
+    *("dvc.yaml", "params.yaml", ".dvcignore", ".gitignore"),
 )
 
 
@@ -65,6 +65,7 @@ def copy_project(folder: Path) -> Project:
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, target)
+    (folder / "ledger.jsonl").touch()
     project = Project(folder)
     for command in (
         ("git", "init", "-q"),
@@ -77,7 +78,7 @@ def copy_project(folder: Path) -> Project:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A fresh project in which nothing has run."""
+    """A fresh project in which nothing has run and nobody looked at test."""
     return copy_project(tmp_path)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from mlflow import MlflowClient
 
 NAMES = ("embedding", "gate", "up", "down", "output")
 TRAINING = ("split_corpus", "learn_bpe", "build_windows", "train")
@@ -186,7 +187,19 @@ def test_toy_gpt_can_be_looked_at(toy_gpt):
         assert done.returncode == 0, done.stderr
         assert told in done.stdout
     assert (toy_gpt.folder / "embedding.png").stat().st_size > 1000
-    assert (toy_gpt.folder / "artifacts/range/range.csv").exists()
+    assert {file.name for file in (toy_gpt.folder / "artifacts/range").iterdir()} == {
+        *("range.csv", "range.png")
+    }
+
+
+def test_a_range_test_is_a_run_of_its_own(toy_gpt):
+    assert toy_gpt.run("neural-ngram", "range", "--steps", "20").returncode == 0
+    client = MlflowClient(f"sqlite:///{toy_gpt.folder / 'runs/mlflow.db'}")
+    (run, *_) = client.search_runs(["1"], "attributes.run_name LIKE '%range test'")
+    assert run.data.metrics["range.suggestion"] > 0
+    assert len(client.get_metric_history(run.info.run_id, "range.loss_nats")) == 20
+    stored = {file.path for file in client.list_artifacts(run.info.run_id, "range")}
+    assert stored == {"range/range.csv", "range/range.png"}
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import math
+import re
 import time
 
 import pytest
@@ -28,6 +30,16 @@ def runs(project) -> list[Run]:
 def test_all_seven_stages_run(pipeline):
     for stage in STAGES:
         assert f"Running stage '{stage}'" in pipeline.first_output
+
+
+def test_training_says_its_size_before_it_starts_and_how_the_start_stands_to_chance(pipeline):
+    size = pipeline.first_output.index(" parameters, ")
+    assert size < pipeline.first_output.index("step       0")
+    loss, chance = re.search(
+        r"the first loss was ([\d.]+) nats, beside ln V = ([\d.]+)", pipeline.first_output
+    ).groups()
+    assert float(chance) == round(math.log(300), 4)
+    assert float(loss) == pytest.approx(float(chance), abs=0.05)
 
 
 def test_one_run_holds_parameters_curves_metrics_and_artifacts(pipeline):

@@ -54,7 +54,10 @@ def test_a_look_is_scored_and_recorded_once_and_sealing_takes_the_score_away(pro
     (line,) = read(ledger)
     assert line["loss_nats"] == found["test"]["loss_nats"]
     assert line["commit"] == project.run("git", "rev-parse", "HEAD").stdout.strip()
-    assert found["test"].keys() == found["validation"].keys() | {"looks"}
+    own = {"looks", "kneser_ney", "mixture"}
+    assert found["test"].keys() == found["validation"].keys() | own
+    weights = [part["mixture"]["tuned"]["model_weight"] for part in (found, found["test"])]
+    assert weights[0] == weights[1]
     assert found["test"]["looks"] == 1
     assert reads_test(project)
     prove(locked(project.folder))

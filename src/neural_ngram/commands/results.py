@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 from neural_ngram.artifacts import write_text
 from neural_ngram.configuration import composed, typed
 from neural_ngram.results import Figure, Measured, read_figures, render
+from neural_ngram.settings import Settings
 from neural_ngram.stages import parameters
 from neural_ngram.tracking import newest_run
 
@@ -16,7 +17,7 @@ __all__ = ["write_results"]
 
 PUBLISHED = Path("docs/published.csv")
 PAGE = Path("docs/results.md")
-ASIDE = ("corpus.path", "corpus.dependency")
+ASIDE = ("corpus.path", "corpus.dependency", "training.threads")
 
 
 def write_results() -> None:
@@ -35,7 +36,7 @@ def _measured(experiment: str, figures: list[Figure]) -> Measured | None:
     configuration = OmegaConf.create(composed(Path.cwd(), [f"experiment={experiment}"]))
     settings = typed(configuration, Path.cwd())  # type: ignore[arg-type]
     wanted = {k: v for k, v in parameters(settings).items() if k not in ASIDE}
-    run = newest_run(wanted)
+    run = newest_run(wanted, parameters(Settings()))
     if run is None:
         return None
     places = [figure.where for figure in figures if figure.experiment == experiment]

@@ -14,12 +14,13 @@ import pandas as pd
 import torch
 
 from neural_ngram import model as models
+from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_figure, write_json
 from neural_ngram.boundary import LEDGER
 from neural_ngram.charts import decomposition_chart
 from neural_ngram.errors import ArtifactError
-from neural_ngram.evaluation import decomposition, logit_rank, mixtures, report
+from neural_ngram.evaluation import decomposition, gap_cause, logit_rank, mixtures, report
 from neural_ngram.leakage import seen_in_train
 from neural_ngram.ngram import load_kneser_ney
 from neural_ngram.scoring import Scores, score
@@ -29,6 +30,7 @@ from neural_ngram.stages import (
     MODEL,
     ORACLE,
     SPLIT_REPORT,
+    TOKENIZER,
     WINDOWS,
     parameters,
     run,
@@ -47,36 +49,30 @@ def main(settings: Settings) -> None:
     model, origin = models.load(MODEL)
     metrics, windows, scores = _scored(settings, model, origin)
     counted = read_json(ORACLE / "metrics.json")
-    rival_N = load_kneser_ney(ORACLE / "kneser_ney.safetensors").log_probabilities(windows)
-    metrics["mixture"] = mixtures(scores.log_probabilities, rival_N)
+    _mix(metrics, windows, scores)
+    context_length = model.architecture.context_length
+    ranks = logit_rank(model)
+    if ranks:
+        metrics["logit_table"] = ranks
+        say(f"logit table of rank {ranks['rank']} of at most {ranks['rank_bound']}")
     sources = decomposition(
-        floor=counted["oracle"][f"k{windows.context_length}"]["entropy_nats"],
-        train=metrics["train"]["loss_nats"],
-        validation=metrics["validation"]["loss_nats"],
+        floor=counted["oracle"][f"k{context_length}"]["entropy_nats"],
+        losses={name: metrics[name]["loss_nats"] for name in ("train", "validation")},
         rival=counted["kneser_ney"]["validation"]["loss_nats"],
         mixed=metrics["mixture"],
+        cause=gap_cause(model, ranks),
     )
     metrics["gap"] = {
         "above_floor_nats": sources[1].nats,
         "train_to_validation_nats": sources[2].nats,
         "above_rival_nats": sources[3].nats - sources[4].nats,
     }
-    ranks = logit_rank(model)
-    if ranks:
-        metrics["logit_table"] = ranks
-        say(f"logit table of rank {ranks['rank']} of at most {ranks['rank_bound']}")
-        limited = ranks["rank_bound"] < model.architecture.vocabulary_size - 1
-        say(
-            "above the floor: capacity may be the limit; train longer to see what stays"
-            if limited
-            else "above the floor: optimisation alone, since the widths allow any table"
-        )
     seen = metrics["validation"]["windows_seen_in_train"]
     say(f"{seen:.1%} of the windows of validation also stand in train, target included")
     split_report = read_json(SPLIT_REPORT)
     entropies = split_report["source_entropies_nats"]
     if entropies:
-        known = entropies[min(windows.context_length, len(entropies) - 1)]
+        known = entropies[min(context_length, len(entropies) - 1)]
         metrics["source"] = {"entropy_nats": known}
         say(f"the source's own entropy with this context is {known:.4f} nats")
     for part in sources:
@@ -96,10 +92,12 @@ def main(settings: Settings) -> None:
 
 def _scored(
     settings: Settings, model: models.Model, origin: dict[str, Any]
-) -> tuple[dict[str, Any], Windows, Scores]:
-    """The metrics of each partition, and the windows and scores of the last, validation."""
+) -> tuple[dict[str, Any], dict[str, Windows], dict[str, Scores]]:
+    """The metrics, windows and scores of each partition."""
     metrics: dict[str, Any] = {}
     parts: dict[str, Windows] = {}
+    scored: dict[str, Scores] = {}
+    unknown = tokenizers.load(TOKENIZER).unknown
     for name, windows, described in _partitions(settings):
         parts[name] = windows
         if described["tokenizer_sha256"] != origin["tokenizer_sha256"]:
@@ -108,18 +106,35 @@ def _scored(
                 "with; run `dvc repro`"
             )
         scores = score(model, windows, batch_size=settings.evaluation.batch_size)
+        scored[name] = scores
         metrics[name] = report(scores, scored_bytes=described["scored_bytes"])
+        if unknown is not None:
+            metrics[name]["unknown_share"] = float((windows.targets() == unknown).mean())
         if name == "test":
             metrics[name]["looks"] = enter_in_ledger(metrics[name])
             say(f"test is unsealed: look {metrics[name]['looks']} at this partition, in {LEDGER}")
         say(_line(name, metrics[name]))
     for name in metrics.keys() - {"train"}:
         metrics[name]["windows_seen_in_train"] = seen_in_train(parts["train"], parts[name])
-    return metrics, windows, scores
+    return metrics, parts, scored
+
+
+def _mix(metrics: dict[str, Any], windows: dict[str, Windows], scored: dict[str, Scores]) -> None:
+    """Add the mixtures with the rival; on test with the weight that was tuned on validation."""
+    rival = load_kneser_ney(ORACLE / "kneser_ney.safetensors")
+    rival_N = rival.log_probabilities(windows["validation"])
+    metrics["mixture"] = mixtures(scored["validation"].log_probabilities, rival_N)
+    if "test" in scored:
+        rival_N = rival.log_probabilities(windows["test"])
+        weight = metrics["mixture"]["tuned"]["model_weight"]
+        metrics["test"]["kneser_ney"] = {"loss_nats": -float(rival_N.mean())}
+        metrics["test"]["mixture"] = mixtures(
+            scored["test"].log_probabilities, rival_N, weight=weight
+        )
 
 
 def _partitions(settings: Settings) -> Iterator[tuple[str, Windows, dict[str, Any]]]:
-    """Name, windows and description of what is scored; validation is the last."""
+    """Name, windows and description of what is scored."""
     if settings.evaluation.unseal_test:
         yield "test", *read_test(settings)
     for name in ("train", "validation"):

@@ -51,9 +51,9 @@ def main(settings: Settings) -> None:
         context_length=windows["train"].context_length,
         settings=settings.model,
     )
-    model = _fresh(architecture, settings)
     count = models.parameter_count(architecture)
     say(f"{count:,} parameters, {len(windows['train']):,} windows of train")
+    model = _fresh(architecture, settings)
     evidence = evidence_of_start(model, windows, _probed(settings, architecture), settings.training)
     described = parameters(settings) | {"parameters": count}
     checkpoints = Checkpoints(cache() / "checkpoints", _identity(settings), say)

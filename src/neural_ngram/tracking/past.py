@@ -46,14 +46,19 @@ class PastRun:
         return [a.path for a in self.client.list_artifacts(self.run_id, folder) if not a.is_dir]
 
 
-def newest_run(parameters: Mapping[str, object]) -> PastRun | None:
-    """The newest finished run of a training with these parameters, whatever its others are."""
+def newest_run(parameters: Mapping[str, object], defaults: Mapping[str, object]) -> PastRun | None:
+    """The newest finished run of a training with these parameters, whatever its others are.
+
+    defaults: what stands for a parameter that a run did not log, being older than the setting.
+    """
+    wanted = {name: (str(value), str(defaults[name])) for name, value in parameters.items()}
     client, experiment = connect()
     runs = client.search_runs(
         [experiment], "attributes.status = 'FINISHED'", order_by=["attributes.start_time DESC"]
     )
     for run in runs:
-        same = all(run.data.params.get(name) == str(v) for name, v in parameters.items())
+        logged = run.data.params
+        same = all(logged.get(name, default) == value for name, (value, default) in wanted.items())
         if same and MODEL_TAG in run.data.tags:
             seconds = (run.info.end_time - run.info.start_time) / 1000
             return PastRun(client, run.info.run_id, seconds)
