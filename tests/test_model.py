@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import os
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from neural_ngram.model import (
     parameter_shapes,
     place_embedding,
     restore,
+    thread_count,
 )
 from neural_ngram.randomness import SplitMix64
-from neural_ngram.settings import ModelSettings
+from neural_ngram.settings import ModelSettings, TrainingSettings
 
 
 def architecture(vocabulary_size: int = 5, context_length: int = 2, **settings) -> Architecture:
@@ -244,3 +246,12 @@ def test_pretrained_vectors_replace_only_their_tokens():
 def test_pretrained_vectors_that_do_not_fit_are_refused(ids, vectors, message):
     with pytest.raises(ModelError, match=message):
         place_embedding(fresh(embedding_width=2), np.array(ids), np.array(vectors))
+
+
+def test_small_steps_take_one_thread_and_large_ones_every_core(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    names = architecture(27, 3, embedding_width=10, hidden="tanh", hidden_width=200)
+    brown = architecture(16383, 4, embedding_width=60, hidden="tanh", hidden_width=100)
+    assert thread_count(names, TrainingSettings(batch_size=32)) == 1
+    assert thread_count(brown, TrainingSettings(batch_size=256)) == 3
+    assert thread_count(brown, TrainingSettings(batch_size=256, threads=2)) == 2

@@ -304,7 +304,17 @@ class TrainingSettings:
     dtype: str = setting(
         "float32", "arithmetic of weights and losses", choices=("float32", "float64")
     )
-    threads: int = setting(1, "CPU threads of the tensor library", least=1, most=1024)
+    threads: int | None = setting(
+        None,
+        "CPU threads of the tensor library; null: all cores where a step is large, else one",
+        least=1,
+        most=1024,
+    )
+    determinism: bool = setting(
+        False,
+        "the same bits with any number of threads, by products whose order of summation is fixed: "
+        "slower on processors with wider instructions than AVX2",
+    )
     probe: str = setting(
         "", "text whose last tokens are followed through the fresh network, as evidence"
     )
@@ -484,6 +494,11 @@ def _check_across_groups(settings: Settings) -> None:
         raise ConfigurationError(
             f"training.patience={settings.training.patience} watches validation, but under "
             "corpus.split.method=whole validation is train again; set training.patience=null"
+        )
+    if settings.training.determinism and settings.training.products == "bf16":
+        raise ConfigurationError(
+            "training.determinism=true fixes the order of summation of full products only; "
+            "set training.products=full"
         )
     longest = settings.windows.context_length + 1
     if settings.oracle.order is not None and settings.oracle.order > longest:

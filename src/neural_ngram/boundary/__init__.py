@@ -26,7 +26,7 @@ from neural_ngram.boundary.hook import explanation, watch
 from neural_ngram.boundary.territory import Territory, territory
 from neural_ngram.errors import BoundaryError
 
-__all__ = ["KINDS", "LEDGER", "STORE", "Walls", "dvc_root", "enter", "parameters_of"]
+__all__ = ["KINDS", "LEDGER", "STORE", "Walls", "dvc_root", "enter", "lookup", "parameters_of"]
 
 KINDS = ("off", "audit", "landlock")  # from the weakest to the strongest
 LEDGER = Path("ledger.jsonl")  # of looks at test; no output of a stage, so DVC leaves it

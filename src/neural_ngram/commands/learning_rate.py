@@ -23,13 +23,13 @@ RANGE = Path("artifacts/range")
 def sweep_learning_rates(low: float, high: float, steps: int) -> None:
     """Sweep on the windows of train, from fresh weights; nothing of the pipeline changes."""
     settings = current_settings()
-    torch.set_num_threads(settings.training.threads)
     windows, origin = token_windows.load(WINDOWS / "train")
     architecture = models.Architecture(
         vocabulary_size=origin["vocabulary_size"],
         context_length=windows.context_length,
         settings=settings.model,
     )
+    torch.set_num_threads(models.thread_count(architecture, settings.training))
     dtype = getattr(torch, settings.training.dtype)
     model = models.initialise(architecture, SplitMix64(settings.training.seed), dtype)
     swept = range_test(model, windows, settings, bounds=(low, high), steps=steps)

@@ -3,6 +3,7 @@
 Dimension letters: R rows, I width in, H hidden width, O width out.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -101,9 +102,12 @@ def _product(
 
 
 def _column_sums(a: Tensor, out: Tensor, adds: bool, scale: float) -> Callable[[], Tensor]:
-    """A call that computes out = scale times the sum of the rows of a, plus `out` if it adds."""
-    scales = torch.full((len(a),), scale, dtype=a.dtype)
-    return partial(torch.addmv, out, a.t(), scales, beta=float(adds), out=out)
+    """A call that computes out = scale times the sum of the rows of a, plus `out` if it adds.
+
+    It is a product of matrices, whose order of summation can be fixed, unlike that of a vector's.
+    """
+    out_1O = out[None]
+    return _product(a.new_ones(1, len(a)), a, out_1O, out_1O if adds else None, scale)
 
 
 class Dense:
@@ -169,7 +173,7 @@ class Gated:
         """From x to h; `g` then holds a = silu(g)."""
         self.gate.forward()
         self.up.forward()
-        torch.sigmoid(self.g, out=self.s)
+        _sigmoid(self.g, self.s)
         self.g.mul_(self.s)
         torch.mul(self.g, self.u, out=self.q)
         self.down.forward()
@@ -187,6 +191,20 @@ class Gated:
         self.gate.backward()
 
 
+def _sigmoid(z: Tensor, a: Tensor) -> Tensor:
+    return torch.mul(z, 0.5, out=a).tanh_().mul_(0.5).add_(0.5)
+
+
+def _gelu(z: Tensor, a: Tensor) -> Tensor:
+    return torch.mul(z, math.sqrt(0.5), out=a).erf_().add_(1).mul_(z).mul_(0.5)
+
+
+def _gelu_back(d: Tensor, z: Tensor, a: Tensor) -> Tensor:
+    density = torch.square(z).mul_(-0.5).exp_().mul_(1 / math.sqrt(2 * math.pi))
+    twice_phi_less_1 = torch.mul(z, math.sqrt(0.5), out=a).erf_()
+    return d.mul_(density.mul_(z).add_(twice_phi_less_1, alpha=0.5).add_(0.5))
+
+
 Activation = Callable[..., Tensor]
 kernels = torch.ops.aten
 
@@ -196,15 +214,12 @@ ACTIVATIONS: dict[str, tuple[Activation, Activation]] = {
         lambda d, z, a: kernels.tanh_backward.grad_input(d, a, grad_input=d),
     ),
     "sigmoid": (
-        lambda z, a: torch.sigmoid(z, out=a),
+        _sigmoid,
         lambda d, z, a: kernels.sigmoid_backward.grad_input(d, a, grad_input=d),
     ),
     "relu": (
         lambda z, a: torch.clamp_min(z, 0, out=a),
         lambda d, z, a: kernels.threshold_backward.grad_input(d, a, 0, grad_input=d),
     ),
-    "gelu": (
-        lambda z, a: kernels.gelu.out(z, out=a),
-        lambda d, z, a: kernels.gelu_backward.grad_input(d, z, grad_input=d),
-    ),
+    "gelu": (_gelu, _gelu_back),
 }

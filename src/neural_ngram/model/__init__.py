@@ -27,6 +27,7 @@ from neural_ngram.model.network import (
     without_autograd,
 )
 from neural_ngram.model.storage import load, save
+from neural_ngram.model.threads import thread_count
 
 __all__ = [
     "Architecture",
@@ -40,6 +41,7 @@ __all__ = [
     "place_embedding",
     "restore",
     "save",
+    "thread_count",
     "views",
     "without_autograd",
 ]

@@ -11,6 +11,7 @@ if sys.argv[:1] == ["-m"]:  # `python -m` is about to import a stage, which take
     INTERRUPTION.listen()
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import hydra
 from omegaconf import DictConfig
 
 from neural_ngram import boundary
-from neural_ngram.boundary import Walls, parameters_of
+from neural_ngram.boundary import Walls, lookup, parameters_of
 from neural_ngram.configuration import typed
 from neural_ngram.errors import NeuralNgramError
 from neural_ngram.settings import Settings, flatten
@@ -45,6 +46,7 @@ _QUIET_HYDRA = (
 )
 
 
+_FIXED_SUMS = {"MKL_CBWR": "AVX2,STRICT", "ATEN_CPU_CAPABILITY": "avx2"}  # read as torch loads
 _walls = Walls("off")
 
 
@@ -60,7 +62,10 @@ def enter() -> None:
             f"{label}: error: there is no params.yaml in {Path.cwd()}; run from the project's root"
         )
     try:
-        _walls = boundary.enter(label, parameters_of(Path.cwd(), sys.argv[1:]))
+        given = parameters_of(Path.cwd(), sys.argv[1:])
+        if lookup(given, "training.determinism"):
+            os.environ |= _FIXED_SUMS
+        _walls = boundary.enter(label, given)
     except (NeuralNgramError, OSError) as problem:
         sys.exit(f"{label}: error: {problem}")
     if _walls.kind != "landlock":

@@ -45,8 +45,8 @@ from neural_ngram.windows import Windows
 
 def main(settings: Settings) -> None:
     """Score every window once, compare, save and log."""
-    torch.set_num_threads(settings.training.threads)
     model, origin = models.load(MODEL)
+    torch.set_num_threads(models.thread_count(model.architecture, settings.training))
     metrics, windows, scores = _scored(settings, model, origin)
     counted = read_json(ORACLE / "metrics.json")
     _mix(metrics, windows, scores)

@@ -42,7 +42,6 @@ from neural_ngram.vectors import read_word2vec
 
 def main(settings: Settings) -> None:
     """Train, save weights, curves and evidence, log a run; go on where one was interrupted."""
-    torch.set_num_threads(settings.training.threads)
     loaded = {name: token_windows.load(WINDOWS / name) for name in ("train", "validation")}
     windows = {name: part for name, (part, _) in loaded.items()}
     origins = {name: origin for name, (_, origin) in loaded.items()}
@@ -52,10 +51,15 @@ def main(settings: Settings) -> None:
         settings=settings.model,
     )
     count = models.parameter_count(architecture)
-    say(f"{count:,} parameters, {len(windows['train']):,} windows of train")
+    threads = models.thread_count(architecture, settings.training)
+    say(
+        f"{count:,} parameters, {len(windows['train']):,} windows of train, "
+        f"{threads} thread{'s' * (threads > 1)}"
+    )
+    torch.set_num_threads(threads)
     model = _fresh(architecture, settings)
     evidence = evidence_of_start(model, windows, _probed(settings, architecture), settings.training)
-    described = parameters(settings) | {"parameters": count}
+    described = parameters(settings) | {"parameters": count, "threads": threads}
     checkpoints = Checkpoints(cache() / "checkpoints", _identity(settings), say)
     with checkpoints.lock():
         with start_run(run_name(settings), described, checkpoints.key) as tracked:

@@ -1,0 +1,30 @@
+"""How many threads compute a model."""
+
+import os
+
+from neural_ngram.model.architecture import Architecture, parameter_count
+from neural_ngram.settings import TrainingSettings
+
+__all__ = ["thread_count"]
+
+WORTH_SHARING = 10**8
+
+
+def thread_count(architecture: Architecture, settings: TrainingSettings) -> int:
+    """`training.threads`; where that is null, every core for large steps and one for small ones.
+
+    A step is large from 1e8 multiplications and additions forward, all rows of the batch counted:
+    below, threads wait for each other longer than they work (`benchmarks/training.py` shows both
+    sides).
+    """
+    if settings.threads is not None:
+        return settings.threads
+    looked_up = architecture.vocabulary_size * architecture.settings.embedding_width
+    multiplied = parameter_count(architecture) - looked_up * (not architecture.settings.tied_output)
+    return _cores() if multiplied * settings.batch_size >= WORTH_SHARING else 1
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
