@@ -18,7 +18,7 @@ from neural_ngram.configuration import composed
 from neural_ngram.errors import BoundaryError, NeuralNgramError
 from neural_ngram.ledger import reconciled
 from neural_ngram.ngram import export_arpa, load_kneser_ney
-from neural_ngram.stages import ORACLE, TOKENIZER
+from neural_ngram.stages import ORACLE, TOKENIZER, escape, require_text
 
 __all__ = ["main"]
 
@@ -41,7 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
     sync = commands.add_parser("sync", help="send to MLflow what it could not take at the time")
     sync.set_defaults(run=lambda _: _sync())
     chosen = parser.parse_args(arguments)
+    escape()
     try:
+        require_text(sys.argv if arguments is None else arguments)
         chosen.run(chosen)
     except (NeuralNgramError, HydraException, OSError) as problem:
         print(f"neural-ngram: {problem}", file=sys.stderr)

@@ -93,6 +93,7 @@ def by_descriptor() -> bytes:
 
 
 ATTEMPTS = {
+    "what is open": lambda: pa.OSFile("params.yaml").read() + SECRET,
     "open": lambda: open(TEXT, "rb").read(),
     "os.open": lambda: os.read(os.open(TEXT, os.O_RDONLY), 100),
     "os.open in a folder": by_descriptor,

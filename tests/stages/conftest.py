@@ -35,7 +35,7 @@ class Project:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=1800,
         )
 
     def start(self, *command: str) -> None:

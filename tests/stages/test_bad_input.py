@@ -121,6 +121,31 @@ def test_a_damaged_input_is_named(pipeline, tmp_path: Path, stage: str, damaged:
     assert_refused(project.stage(stage), stage.replace("_", "-"), damaged)
 
 
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def test_a_terminal_without_utf8_gets_code_points(pipeline, tmp_path: Path):
+    project = copy_of(pipeline, tmp_path)
+    project.environment |= ASCII
+    parameters = project.folder / "params.yaml"
+    text = parameters.read_text(encoding="utf-8").replace("prompt: ''", "prompt: é")
+    parameters.unlink()
+    parameters.write_text(text, encoding="utf-8")
+    done = project.stage("generate")
+    assert done.returncode == 0, done.stderr
+    assert r"greedy: \xe9" in done.stdout
+
+
+def test_an_argument_in_another_encoding_is_refused(project):
+    project.environment |= ASCII
+    done = project.stage("generate", "generation.prompt=é")
+    assert_refused(done, "generate", "is not in the locale's encoding", "set LC_ALL=C.UTF-8")
+    done = project.run("neural-ngram", "next", "é")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert "is not in the locale's encoding" in line
+
+
 def copy_of(pipeline, folder: Path):
     shutil.copytree(pipeline.folder, folder / "copy", symlinks=True)
     return type(pipeline)(folder / "copy")

@@ -6,6 +6,8 @@ import time
 import pytest
 from mlflow import MlflowClient
 
+from neural_ngram.boundary import landlock
+
 WIDTHS = range(5, 13)
 BY_HAND = (13, 14)
 SMALL = ("training.max_steps=30", "training.evaluate_every=15", "tokenizer.vocabulary_size=300")
@@ -57,6 +59,8 @@ def test_eight_queued_and_two_temporary_experiments_share_a_store(pipeline):
         *BY_HAND,
     ]
     assert {run.info.status for run in found} == {"FINISHED"}
+    strongest = "landlock" if landlock.version() else "audit"
+    assert {run.data.tags["boundary"] for run in found} == {strongest}
     for run in found:
         history = client.get_metric_history(run.info.run_id, "batch.loss_nats")
         assert [metric.step for metric in history] == list(range(1, 31))

@@ -137,6 +137,20 @@ def test_a_full_disk_is_told_in_one_line_and_leaves_what_was_there(copied, stage
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("size", [300, 30_000, 200_000])
+def test_repro_is_right_after_a_full_disk(copied, size: int):
+    """Wherever it fills: in DVC's own files, in a stage's output, in MLflow's database."""
+    lock = (copied.folder / "dvc.lock").read_bytes()
+    command = ("dvc", "repro", "--force")
+    process = started(copied, *command, preexec_fn=partial(smallest_files, size))
+    process.communicate(timeout=600)
+    assert process.returncode
+    copied.dvc("repro")
+    assert "up to date" in copied.dvc("status")
+    assert (copied.folder / "dvc.lock").read_bytes() == lock
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 def test_a_real_full_disk(copied):
     shutil.rmtree(copied.folder / "artifacts/model")
@@ -175,3 +189,20 @@ def test_a_read_only_folder_is_told_in_one_line(copied, stage: str):
     finally:
         folder.chmod(0o755)
     assert_whole(copied, before)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="root cannot become less without setpriv")
+@pytest.mark.parametrize("name", ["artifacts/model", "artifacts", "data/windows"])
+def test_repro_is_right_after_a_read_only_folder(copied, name: str):
+    lock = (copied.folder / "dvc.lock").read_bytes()
+    folder = copied.folder / name
+    folder.chmod(0o555)
+    process = started(copied, *unprivileged(("dvc", "repro", "--force")))
+    process.communicate(timeout=600)
+    assert process.returncode
+    if folder.exists():
+        folder.chmod(0o755)
+    copied.dvc("repro")
+    assert "up to date" in copied.dvc("status")
+    assert (copied.folder / "dvc.lock").read_bytes() == lock

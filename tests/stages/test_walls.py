@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import safetensors.numpy
 import yaml
+from mlflow import MlflowClient
 
 from neural_ngram.boundary import landlock
 
@@ -93,6 +94,7 @@ def attempts(
 def assert_all_refused(told: dict[str, str], stage: str) -> None:
     told.pop("printed")
     assert told.pop("kind") == "landlock"
+    assert told.pop("what is open") == "read"
     assert "read" not in told.values(), told
     assert not [name for name, text in told.items() if SECRET in text]
     unnamed = {"hard link", "rename", "git"}  # the kernel tells of these without the file
@@ -133,24 +135,72 @@ def test_nor_is_the_main_checkout_from_a_temporary_run(tmp_path: Path):
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that every user can reach."""
+    """A folder that every user can pass through, but only root can list, as homes often are."""
     folder = Path(tempfile.mkdtemp(prefix="boundary-"))
-    folder.chmod(0o755)
+    folder.chmod(0o711)
     yield folder
     shutil.rmtree(folder)
 
 
+@pytest.fixture
+def nobody() -> tuple[str, ...]:
+    """What stands before a command that an ordinary user runs, its interpreter within reach.
+
+    Where that lies under a closed home, an open folder with only that in it takes the home's place,
+    in a view of the file system that the command has to itself.
+    """
+    needed = {Path(name).resolve() for name in (sys.base_prefix, sys.prefix, ROOT)}
+    homes = {path: home for path in sorted(needed) if (home := outermost_closed(path))}
+    views = {path: f"/mnt/{number}" for number, path in enumerate(homes)}
+    steps = [
+        *("set -e", "mount -t tmpfs tmpfs /mnt"),
+        *(f"mkdir {view}; mount --bind '{path}' {view}" for path, view in views.items()),
+        *(f"mount -t tmpfs -o mode=755 tmpfs '{home}'" for home in set(homes.values())),
+        *(f"mkdir -p '{path}'; mount --move {view} '{path}'" for path, view in views.items()),
+        'exec "$@"',
+    ]
+    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all")
+    command = ("unshare", "--mount", "sh", "-c", "; ".join(steps), "sh", *user)
+    if subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("mounting is not allowed here")
+    return command
+
+
+def outermost_closed(path: Path) -> Path | None:
+    """The first folder on the way to `path` that other users may not enter."""
+    return next((p for p in reversed(path.parents) if not p.stat().st_mode & 0o001), None)
+
+
 @kernel
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_the_walls_hold_for_an_ordinary_user(open_folder: Path):
-    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="becoming another user needs setpriv")
+def test_the_walls_hold_for_an_ordinary_user(open_folder: Path, nobody: tuple[str, ...]):
     project = lay_out(open_folder / "project")
     for path in (project, *project.rglob("*")):
         os.chown(path, 65534, 65534, follow_symlinks=False)
-    nested = f"import subprocess; subprocess.run([{sys.executable!r}, '-c', ''], check=True)"
-    if subprocess.run([*user, sys.executable, "-c", nested], cwd=ROOT, check=False).returncode:
-        pytest.skip(f"an ordinary user cannot run {sys.executable} in {ROOT}")
-    assert_all_refused(attempts(project, before=user), "train")
+    asked = [*nobody, sys.executable, "-c", "import os; print(os.geteuid())"]
+    assert subprocess.run(asked, stdout=subprocess.PIPE, check=True).stdout == b"65534\n"
+    assert_all_refused(attempts(project, before=nobody), "train")
+
+
+@kernel
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="becoming another user needs setpriv")
+def test_an_ordinary_user_runs_the_pipeline_behind_the_walls(
+    project, open_folder: Path, nobody: tuple[str, ...]
+):
+    own = type(project)(project.folder.rename(open_folder / "project"))
+    own.environment |= {"HOME": str(own.folder), "DVC_SITE_CACHE_DIR": "runs/site"}
+    for path in (own.folder, *own.folder.rglob("*")):
+        os.chown(path, 65534, 65534, follow_symlinks=False)
+    done = own.run(*nobody, "dvc", "exp", "run", "-S", "training.max_steps=30")
+    assert done.returncode == 0, done.stdout + done.stderr
+    client = MlflowClient(f"sqlite:///{own.folder / 'runs/mlflow.db'}")
+    (run,) = client.search_runs(["1"])
+    walls = {name: kind for name, kind in run.data.tags.items() if name.startswith("boundary")}
+    stages = ("boundary", "boundary.train", "boundary.evaluate", "boundary.generate")
+    assert walls == dict.fromkeys(stages, "landlock")
 
 
 def test_what_a_stage_keeps_apart_is_apart(pipeline, tmp_path: Path):

@@ -13,7 +13,6 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from neural_ngram.errors import BoundaryError
@@ -64,11 +63,18 @@ def _pieces(
         if readable:
             yield path
         return
-    with suppress(OSError), os.scandir(path) as entries:
-        for entry in entries:
-            marked = entry.path in above or entry.path in free
-            if (readable or marked) and not entry.is_symlink():
-                yield from _pieces(entry.path, shut, free, above, readable=readable)
+    for entry in _entries(Path(path), above | free):
+        place = str(entry)
+        if (readable or place in above or place in free) and not entry.is_symlink():
+            yield from _pieces(place, shut, free, above, readable=readable)
+
+
+def _entries(folder: Path, known: Iterable[str]) -> list[Path]:
+    """What lies in a folder; where it cannot be listed, what is known to lie there."""
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return [path for path in map(Path, known) if path.parent == folder]
 
 
 def restrict(paths: Iterable[str]) -> None:

@@ -12,7 +12,8 @@ if sys.argv[:1] == ["-m"]:  # `python -m` is about to import a stage, which take
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from io import TextIOWrapper
 from pathlib import Path
 
 import hydra
@@ -21,10 +22,21 @@ from omegaconf import DictConfig
 from neural_ngram import boundary
 from neural_ngram.boundary import Walls, lookup, parameters_of
 from neural_ngram.configuration import typed
-from neural_ngram.errors import NeuralNgramError
+from neural_ngram.errors import ConfigurationError, NeuralNgramError
 from neural_ngram.settings import Settings, flatten
 
-__all__ = ["cache", "code_sha256", "enter", "parameters", "run", "run_name", "say", "walls"]
+__all__ = [
+    "cache",
+    "code_sha256",
+    "enter",
+    "escape",
+    "parameters",
+    "require_text",
+    "run",
+    "run_name",
+    "say",
+    "walls",
+]
 
 RAW = Path("data/raw")
 SPLITS = Path("data/splits")
@@ -62,6 +74,7 @@ def enter() -> None:
             f"{label}: error: there is no params.yaml in {Path.cwd()}; run from the project's root"
         )
     try:
+        require_text(sys.argv)
         given = parameters_of(Path.cwd(), sys.argv[1:])
         if lookup(given, "training.determinism"):
             os.environ |= _FIXED_SUMS
@@ -87,6 +100,7 @@ def run(stage: Callable[[Settings], None]) -> None:
     An error that the user can mend is printed in one line, with exit code 1.
     """
     root = Path.cwd()
+    escape()
 
     def guarded(configuration: DictConfig) -> None:
         INTERRUPTION.cleans_up = True
@@ -129,6 +143,22 @@ def code_sha256() -> str:
     for file in sorted(package.rglob("*.py")):
         total.update(f"{file.relative_to(package).as_posix()}\n".encode() + file.read_bytes())
     return total.hexdigest()
+
+
+def escape() -> None:
+    """Let output that is not UTF-8 show a character that it lacks by its code point."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def require_text(arguments: Iterable[str]) -> None:
+    """Raise ConfigurationError for an argument that is not in the encoding of the locale."""
+    for word in arguments:
+        if any("\ud800" <= character <= "\udfff" for character in word):
+            raise ConfigurationError(
+                f"the argument {word!a} is not in the locale's encoding, "
+                f"{sys.getfilesystemencoding()}; send it so, or set LC_ALL=C.UTF-8"
+            )
 
 
 def say(text: str) -> None:
