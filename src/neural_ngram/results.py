@@ -31,7 +31,9 @@ aside; the preset says where a path is needed; a setting that is younger than th
 its default). Ours is printed to six decimals and the difference is taken before any rounding.
 Losses are in nats a token. Test partitions are sealed, so where a source gives a figure on test,
 ours is on validation and the row says so; on Brown alone test was scored as well, once a row of
-the source's table (`-S evaluation.unseal_test=true`; the looks stand in `ledger.jsonl`).
+the source's table (`-S evaluation.unseal_test=true`; the looks stand in `ledger.jsonl`). There the
+vocabularies differ as well, and perplexities over two vocabularies are not comparable: the preset
+`bengio_brown` says by how much.
 """
 
 
