@@ -12,6 +12,7 @@ from neural_ngram.generation import (
     TextStream,
     collect,
     continue_context,
+    continue_many,
     cycle_length,
     most_probable,
     next_logits,
@@ -111,6 +112,37 @@ def test_temperature_acts_before_top_p():
     logits = np.log(np.array([0.6, 0.2, 0.2]))
     assert np.count_nonzero(Sampler(1.0, SplitMix64(1), top_p=0.55).weights(logits)) == 1
     assert np.count_nonzero(Sampler(2.0, SplitMix64(1), top_p=0.55).weights(logits)) == 2
+
+
+@pytest.mark.parametrize("markers", [(None, None), (0, 3), (0, 0)])
+@pytest.mark.parametrize("truncation", [{}, {"top_k": 3}, {"top_p": 0.7}])
+def test_many_samples_are_those_drawn_one_by_one(markers, truncation):
+    settings = ModelSettings(embedding_width=3, hidden_width=5)
+    shape = Architecture(vocabulary_size=6, context_length=2, settings=settings)
+    model = initialise(shape, SplitMix64(4), torch.float64)
+    model.flat.mul_(3)
+    contexts, limit = [[n % 6, n // 6 % 6] for n in range(150)], 9
+    many = continue_many(
+        model,
+        contexts,
+        markers=markers,
+        max_new_tokens=limit,
+        sampler=Sampler(0.9, SplitMix64(8), **truncation),
+    )
+    samplers = Sampler(0.9, SplitMix64(8), **truncation).split(len(contexts))
+    assert many == [
+        continue_context(model, context, markers=markers, max_new_tokens=limit, sampler=sampler)
+        for context, sampler in zip(contexts, samplers, strict=True)
+    ]
+
+
+def test_a_sample_does_not_depend_on_how_many_are_drawn_along(successor):
+    options = {"markers": (None, 3), "max_new_tokens": 5}
+    many, few = (
+        continue_many(successor, [[0]] * count, sampler=Sampler(5.0, SplitMix64(1)), **options)
+        for count in (40, 3)
+    )
+    assert many[:3] == few
 
 
 def test_the_most_probable_come_first_with_their_probabilities(successor):

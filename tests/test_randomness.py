@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neural_ngram.randomness import SplitMix64
+from neural_ngram.randomness import SplitMix64, uniform_of_each
 
 SEEDS = st.integers(0, 2**64 - 1)
 
@@ -92,3 +92,10 @@ def test_every_permutation_of_four_is_about_equally_frequent():
     counts = [seen.count(order) for order in itertools.permutations(range(4))]
     chi_squared = sum((count - 100) ** 2 / 100 for count in counts)
     assert chi_squared < 49.7  # 23 degrees of freedom, p = 0.001
+
+
+@given(st.lists(SEEDS, min_size=1, max_size=5))
+def test_many_streams_move_as_each_alone(seeds):
+    states = np.array(seeds, dtype=np.uint64)
+    rows = [uniform_of_each(states).tolist() for _ in range(3)]
+    assert np.transpose(rows).tolist() == [SplitMix64(seed).uniform(3).tolist() for seed in seeds]

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from neural_ngram.contexts import distinct_contexts
-from neural_ngram.gradients import ClosedForm
+from neural_ngram.gradients import Autograd, ClosedForm, covers
 from neural_ngram.model import Model, logits, parameter_count, parameter_shapes, views
 from neural_ngram.model.hidden import hidden_layers
 from neural_ngram.model.network import embed
@@ -75,7 +75,8 @@ def first_gradients(model: Model, train: Windows, settings: TrainingSettings) ->
     gradient = views(model.architecture, flat)
     with torch.no_grad():
         batch = next(iter(Batches(model, train, settings)))
-        ClosedForm(model, gradient, frozen=model.architecture.settings.freeze_embedding)(batch)
+        kind = ClosedForm if covers(model.architecture.settings) else Autograd
+        kind(model, gradient, frozen=model.architecture.settings.freeze_embedding)(batch)
     return {name: float(values.abs().sum()) for name, values in gradient.items()}
 
 

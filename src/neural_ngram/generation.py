@@ -1,17 +1,21 @@
-"""Continuing a context: greedily or by sampling."""
+"""Continuing a context: greedily or by sampling, one continuation or many at once.
+
+Dimension letters: S samples, C context length, N new tokens, V vocabulary.
+"""
 
 import codecs
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from neural_ngram.errors import ModelError
 from neural_ngram.model import Model, logits
-from neural_ngram.randomness import SplitMix64
+from neural_ngram.randomness import SplitMix64, uniform_of_each
 from neural_ngram.tokenizer import Tokenizer
 
 __all__ = [
@@ -20,6 +24,7 @@ __all__ = [
     "TextStream",
     "collect",
     "continue_context",
+    "continue_many",
     "cycle_length",
     "most_probable",
     "next_logits",
@@ -27,6 +32,9 @@ __all__ = [
     "opening_context",
     "truncate",
 ]
+
+# Rows drawn together: enough to be worth a call, few enough to stay in a processor's cache.
+MOST_LOGITS, LEAST_ROWS = 2**15, 64
 
 
 @dataclass(frozen=True)
@@ -52,28 +60,45 @@ class Sampler:
         point = self.generator.uniform(1)[0] * cumulative[-1]
         return int(np.searchsorted(cumulative, point, side="right"))
 
-    def weights(self, logits_V: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(V,) what each token is drawn in proportion to."""
-        weights_V = np.exp((logits_V - logits_V.max()) / self.temperature)
-        return truncate(weights_V, self.top_k, self.top_p)
+    def draw_each(self, logits_SV: Tensor, states_S: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """(S,) one token ID a row, by the next number of each stream."""
+        p_SV = (logits_SV / self.temperature).softmax(dim=1)
+        kept_SV = torch.from_numpy(truncate(p_SV.numpy(), self.top_k, self.top_p))
+        cumulative_SV = kept_SV.cumsum(dim=1, dtype=torch.float64)
+        point_S = torch.from_numpy(uniform_of_each(states_S)) * cumulative_SV[:, -1]
+        token_S1 = torch.searchsorted(cumulative_SV, point_S[:, None], right=True)
+        return np.asarray(token_S1[:, 0].numpy())
+
+    def split(self, count: int) -> list["Sampler"]:
+        """Samplers with streams of their own, seeded by the next outputs of this one's."""
+        seeds = self.generator.draw(count).tolist()
+        return [replace(self, generator=SplitMix64(seed)) for seed in seeds]
+
+    def weights(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(..., V) what each token is drawn in proportion to."""
+        weights = logits - logits.max(axis=-1, keepdims=True)
+        weights /= self.temperature
+        np.exp(weights, out=weights)
+        return truncate(weights, self.top_k, self.top_p)
 
 
 def truncate(
-    weights_V: NDArray[np.float64], top_k: int | None = None, top_p: float = 1.0
+    weights: NDArray[np.float64], top_k: int | None = None, top_p: float = 1.0
 ) -> NDArray[np.float64]:
-    """(V,) the weights, zero for all but the heaviest tokens; ties go to the lower ID.
+    """(..., V) the weights, zero for all but the heaviest tokens; ties go to the lower ID.
 
     The `top_k` heaviest stay (Fan, Lewis & Dauphin 2018), and of these the fewest that hold the
     share `top_p` of their sum (Holtzman et al. 2020).
     """
     if top_k is None and top_p == 1:
-        return weights_V
-    heaviest = np.argsort(-weights_V, kind="stable")[:top_k]
-    cumulative = weights_V[heaviest].cumsum()
-    kept = heaviest[: np.searchsorted(cumulative, top_p * cumulative[-1]) + 1]
-    kept_V = np.zeros_like(weights_V)
-    kept_V[kept] = weights_V[kept]
-    return kept_V
+        return weights
+    heaviest = np.argsort(-weights, axis=-1, kind="stable")[..., :top_k]
+    falling = np.take_along_axis(weights, heaviest, axis=-1)
+    cumulative = falling.cumsum(axis=-1)
+    falling[..., 1:][cumulative[..., :-1] >= top_p * cumulative[..., -1:]] = 0
+    kept = np.zeros_like(weights)
+    np.put_along_axis(kept, heaviest, falling, axis=-1)
+    return kept
 
 
 class TextStream:
@@ -119,27 +144,31 @@ def next_logits(model: Model, context: Sequence[int], masked: Sequence[int]) -> 
     Raises ModelError when an ID lies outside the vocabulary, nothing is left, or a logit is not
     finite.
     """
+    logits_1V = _logits(model, np.array([list(context)]), masked)
+    return np.asarray(logits_1V[0].double().numpy())
+
+
+def _logits(model: Model, context_SC: NDArray[np.int64], masked: Sequence[int]) -> Tensor:
     V = model.architecture.vocabulary_size
-    for kind, ids in (("context", context), ("masked", masked)):
-        outside = [token for token in ids if not 0 <= token < V]
-        if outside:
+    for kind, ids in (("context", context_SC), ("masked", np.array(masked, dtype=np.int64))):
+        outside = ids[(ids < 0) | (ids >= V)]
+        if len(outside):
             raise ModelError(
                 f"{kind} token {outside[0]} lies outside the model's vocabulary of {V}; "
                 "use the tokenizer that the model was trained with"
             )
     with torch.no_grad():
-        logits_V: NDArray[np.float64] = (
-            logits(model, torch.tensor([list(context)]))[0].double().numpy()
-        )
-    broken = np.flatnonzero(~np.isfinite(logits_V))
-    if len(broken):
+        logits_SV = logits(model, torch.from_numpy(context_SC))
+    values_SV = logits_SV.numpy()
+    if not np.isfinite(values_SV.sum()):
+        row, token = np.argwhere(~np.isfinite(values_SV))[0]
         raise ModelError(
-            f"the logit of token {broken[0]} is {logits_V[broken[0]]}; train the model again"
+            f"the logit of token {token} is {values_SV[row, token]}; train the model again"
         )
-    logits_V[list(masked)] = -np.inf
+    logits_SV[:, list(masked)] = -torch.inf
     if len(set(masked)) == V:
         raise ModelError(f"all {V} tokens are masked, so none can come next; mask fewer")
-    return logits_V
+    return logits_SV
 
 
 def most_probable(model: Model, context: Sequence[int], count: int) -> list[tuple[int, float]]:
@@ -167,6 +196,58 @@ def continue_context(
     return collect(next_tokens(model, context, markers, sampler), max_new_tokens)
 
 
+def continue_many(
+    model: Model,
+    contexts: Sequence[Sequence[int]],
+    *,
+    markers: tuple[int | None, int | None],
+    max_new_tokens: int,
+    sampler: Sampler,
+) -> list[Continuation]:
+    """Each context continued by a sampler of `sampler.split`, a token of all of them at a time.
+
+    What comes of one does not depend on how many are continued along with it.
+    """
+    states_S = sampler.generator.draw(len(contexts))
+    together = max(LEAST_ROWS, MOST_LOGITS // model.architecture.vocabulary_size)
+    continuations = []
+    for start in range(0, len(contexts), together):
+        group = slice(start, start + together)
+        some = np.array(contexts[group]), states_S[group]
+        ids = [list[int]() for _ in some[1]]
+        for which, tokens in islice(_rounds(model, *some, markers, sampler), max_new_tokens):
+            for sample, token in zip(which.tolist(), tokens.tolist(), strict=True):
+                ids[sample].append(token)
+        continuations += [_ended(each, max_new_tokens) for each in ids]
+    return continuations
+
+
+def _rounds(
+    model: Model,
+    context_SC: NDArray[np.int64],
+    states_S: NDArray[np.uint64],
+    markers: tuple[int | None, int | None],
+    sampler: Sampler,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Which samples get a token, and which token; those that end drop out."""
+    which_S, eos = np.arange(len(states_S)), -1 if markers[1] is None else markers[1]
+    while len(which_S):
+        token_S = sampler.draw_each(_logits(model, context_SC, _masked(markers)), states_S)
+        going = token_S != eos
+        which_S, token_S, states_S = which_S[going], token_S[going], states_S[going]
+        yield which_S, token_S
+        context_SC = np.column_stack([context_SC[going, 1:], token_S])
+
+
+def _ended(ids: list[int], limit: int) -> Continuation:
+    return Continuation(ids, "limit" if len(ids) == limit else "eos")
+
+
+def _masked(markers: tuple[int | None, int | None]) -> list[int]:
+    bos, eos = markers
+    return [bos] if bos is not None and bos != eos else []
+
+
 def next_tokens(
     model: Model,
     context: Sequence[int],
@@ -174,13 +255,11 @@ def next_tokens(
     sampler: Sampler | None = None,
 ) -> Iterator[int]:
     """One token after another, until EOS, which is not among them."""
-    bos, eos = markers
-    masked = [bos] if bos is not None and bos != eos else []
     window = list(context)
     while True:
-        logits_V = next_logits(model, window, masked)
+        logits_V = next_logits(model, window, _masked(markers))
         token = int(logits_V.argmax()) if sampler is None else sampler.draw(logits_V)
-        if token == eos:
+        if token == markers[1]:
             return
         yield token
         window = [*window[1:], token]
@@ -194,7 +273,7 @@ def collect(
     for token in islice(tokens, limit):
         watch(token)
         ids.append(token)
-    return Continuation(ids, "limit" if len(ids) == limit else "eos")
+    return _ended(ids, limit)
 
 
 def cycle_length(context: Sequence[int], ids: Sequence[int]) -> int | None:

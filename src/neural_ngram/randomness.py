@@ -8,7 +8,7 @@ n-th state is known without the ones before it, a whole block is drawn at once.
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SplitMix64"]
+__all__ = ["SplitMix64", "uniform_of_each"]
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -24,15 +24,13 @@ class SplitMix64:
     def draw(self, count: int) -> NDArray[np.uint64]:
         """(count,) the next outputs, uniform over all 64-bit values."""
         steps = np.arange(1, count + 1, dtype=np.uint64)
-        z = np.uint64(self.state) + steps * _GAMMA
+        states = np.uint64(self.state) + steps * _GAMMA
         self.state = (self.state + count * int(_GAMMA)) % 2**64
-        z = (z ^ (z >> np.uint64(30))) * _MIX_1
-        z = (z ^ (z >> np.uint64(27))) * _MIX_2
-        return z ^ (z >> np.uint64(31))
+        return _mix(states)
 
     def uniform(self, count: int) -> NDArray[np.float64]:
         """(count,) the next floats in [0, 1): the high 53 bits of each output times 2^-53."""
-        return (self.draw(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return _unit(self.draw(count))
 
     def permutation(self, size: int) -> NDArray[np.int64]:
         """(size,) a uniform permutation: Fisher-Yates from the last index down to 1."""
@@ -61,6 +59,22 @@ class SplitMix64:
             if len(rejected):
                 self.state = (before + (good + 1) * int(_GAMMA)) % 2**64
         return result
+
+
+def uniform_of_each(states: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """(S,) the next float in [0, 1) of each of S streams, whose states move on in place."""
+    states += _GAMMA
+    return _unit(_mix(states))
+
+
+def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    z = (z ^ (z >> np.uint64(30))) * _MIX_1
+    z = (z ^ (z >> np.uint64(27))) * _MIX_2
+    return z ^ (z >> np.uint64(31))
+
+
+def _unit(outputs: NDArray[np.uint64]) -> NDArray[np.float64]:
+    return (outputs >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _swap_in_turn(order: NDArray[np.int64], partners: NDArray[np.int64]) -> None:

@@ -215,6 +215,12 @@ class ModelSettings:
         False, "connect the concatenated embeddings to the output as well (Bengio et al. 2003)"
     )
     output_bias: bool = setting(False, "a bias in the output layer")
+    output: str = setting(
+        "softmax",
+        "softmax over all tokens, or adaptive: rare tokens in clusters (Grave et al. 2017), which "
+        "is faster for large vocabularies",
+        choices=("softmax", "adaptive"),
+    )
     tied_output: bool = setting(
         False, "the output matrix is the embedding, transposed; the widths must be equal"
     )
@@ -470,6 +476,12 @@ def check_model(settings: ModelSettings) -> None:
             f"model.dropout={settings.dropout:g} drops hidden units, but model.hidden=none has "
             "none; set model.dropout=0"
         )
+    for name in ("tied_output", "direct", "output_bias"):
+        if settings.output == "adaptive" and getattr(settings, name):
+            raise ConfigurationError(
+                f"model.{name}=true, but model.output=adaptive has none; set model.{name}=false, "
+                "or model.output=softmax"
+            )
     if kind == "none" and trains_nothing:
         raise ConfigurationError(
             "model.freeze_embedding=true leaves nothing to train: the output is tied to the "

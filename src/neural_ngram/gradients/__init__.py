@@ -21,12 +21,13 @@ and from there the chain rule (Rumelhart, Hinton & Williams 1986) walks down. Wr
     x = embedding[context]  the row of each token receives the dx of each place where it stands
     tied output             the embedding receives dW^T as well
 
-`ClosedForm` evaluates these formulas into memory allocated once; `Autograd` leaves them to the
-tensor library and is the reference. Logits exist for a bounded number of rows at a time.
+`ClosedForm` evaluates these formulas into memory allocated once; logits exist for a bounded number
+of rows at a time. `Autograd` leaves them to the tensor library: it is the reference, and serves an
+adaptive output, which the formulas do not cover.
 """
 
 from neural_ngram.gradients.autograd import Autograd
 from neural_ngram.gradients.batch import Batch
-from neural_ngram.gradients.closed_form import ClosedForm
+from neural_ngram.gradients.closed_form import ClosedForm, covers
 
-__all__ = ["Autograd", "Batch", "ClosedForm"]
+__all__ = ["Autograd", "Batch", "ClosedForm", "covers"]

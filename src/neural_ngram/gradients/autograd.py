@@ -1,4 +1,4 @@
-"""The reference: the tensor library differentiates `logits`."""
+"""The reference: the tensor library differentiates the model."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from neural_ngram.gradients.batch import Batch
-from neural_ngram.model import Model, logits
+from neural_ngram.model import Model, log_probabilities_of
 
 __all__ = ["Autograd"]
 
@@ -26,7 +26,7 @@ class Autograd:
         for buffer in self.gradient.values():
             buffer.zero_()
         context_RC = batch.tokens.view(-1, self.model.architecture.context_length)
-        log_p_RV = logits(self.model, context_RC, masks).log_softmax(dim=1)
-        loss = -log_p_RV.flatten()[batch.cells].mean()
+        with torch.enable_grad():
+            loss = -log_probabilities_of(self.model, context_RC, batch.cells, masks).mean()
         torch.autograd.backward(loss)
         return float(loss.detach())

@@ -15,10 +15,16 @@ from neural_ngram.gradients.batch import Batch
 from neural_ngram.gradients.layers import Dense, Gated, Linear, Node, Pool, Result
 from neural_ngram.model import Model
 from neural_ngram.model.hidden import layer_suffixes
+from neural_ngram.settings import ModelSettings
 
-__all__ = ["ClosedForm"]
+__all__ = ["ClosedForm", "covers"]
 
 MOST_LOGITS = 2**21
+
+
+def covers(settings: ModelSettings) -> bool:
+    """Whether the formulas cover a model; an adaptive output is left to the reference."""
+    return settings.output == "softmax"
 
 
 class ClosedForm:

@@ -5,7 +5,7 @@ K = C * D, W the width that the output layer reads (H, or K without a hidden lay
 
     x_BK      = the rows of embedding_VD that the context names, concatenated
     h_BW      = hidden layers of x: swiglu, tanh, relu, sigmoid, gelu, or none (`hidden`)
-    logits_BV = h output + x direct + output_bias
+    logits_BV = h output + x direct + output_bias          (or an adaptive softmax, `output`)
 
 `direct` are the direct connections of Bengio et al. 2003; a tied output is embedding transposed
 (Press & Wolf 2017). Every matrix is stored as (fan in, fan out) and multiplied from the right.
@@ -20,6 +20,7 @@ from neural_ngram.model.architecture import (
 from neural_ngram.model.network import (
     Model,
     initialise,
+    log_probabilities_of,
     logits,
     place_embedding,
     restore,
@@ -35,6 +36,7 @@ __all__ = [
     "bias_names",
     "initialise",
     "load",
+    "log_probabilities_of",
     "logits",
     "parameter_count",
     "parameter_shapes",

@@ -21,6 +21,7 @@ from neural_ngram.settings import ModelSettings
 
 __all__ = ["draw_matrix", "normal"]
 
+SMALL = ("output", "tail_1", "tail_2", "direct")
 GAINS = {"tanh": 5 / 3, "relu": math.sqrt(2), "gelu": math.sqrt(2)}
 
 
@@ -45,7 +46,7 @@ def draw_matrix(
 
 
 def _deviation(name: str, fan_in: int, settings: ModelSettings) -> float:
-    small = settings.initialisation == "normal" or name in ("output", "direct")
+    small = settings.initialisation == "normal" or name in SMALL
     if small or (name == "embedding" and settings.tied_output):
         return settings.initialisation_scale
     if name == "embedding":

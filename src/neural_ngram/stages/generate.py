@@ -12,9 +12,11 @@ from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import sha256_of_file, write_json
 from neural_ngram.errors import ArtifactError
 from neural_ngram.generation import (
+    Continuation,
     Sampler,
     TextStream,
     collect,
+    continue_many,
     cycle_length,
     next_tokens,
     opening_context,
@@ -23,6 +25,8 @@ from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import GenerationSettings, Settings
 from neural_ngram.stages import GENERATION, MODEL, TOKENIZER, parameters, run, run_name, say, walls
 from neural_ngram.tracking import find_run
+
+MOST_SHOWN = 16
 
 
 def main(settings: Settings) -> None:
@@ -34,8 +38,11 @@ def main(settings: Settings) -> None:
         raise ArtifactError(f"{MODEL} was trained with another tokenizer; run `dvc repro`")
     prompt = next(tokenizer.encode([asked.prompt])).tolist()
     sampler = Sampler(asked.temperature, SplitMix64(asked.seed), asked.top_k, asked.top_p)
-    samplers = [None] + [sampler] * (asked.samples if asked.temperature else 0)
-    texts = [_continue(model, tokenizer, prompt, each, asked) for each in samplers]
+    samples = asked.samples if asked.temperature else 0
+    shown = [None, *(sampler.split(samples) if samples <= MOST_SHOWN else [])]
+    texts = [_continue(model, tokenizer, prompt, each, asked) for each in shown]
+    if samples > MOST_SHOWN:
+        texts += _continue_many(model, tokenizer, prompt, sampler, asked)
     write_json(
         GENERATION / "samples.json",
         {"prompt": asked.prompt, "prompt_ids": prompt, "continuations": texts},
@@ -65,17 +72,42 @@ def _continue(
         lambda token: print(stream.feed([token]), end="", flush=True),
     )
     print(stream.close(), flush=True)
-    ids = continuation.ids
-    cycle = cycle_length(context, ids) if sampler is None else None
+    cycle = cycle_length(context, continuation.ids) if sampler is None else None
     if cycle:
         say(f"greedy: the last {cycle} tokens repeat for ever; a temperature breaks the cycle")
+    return _described(method, tokenizer, prompt, continuation) | {"cycle": cycle}
+
+
+def _continue_many(
+    model: models.Model,
+    tokenizer: tokenizers.Tokenizer,
+    prompt: list[int],
+    sampler: Sampler,
+    asked: GenerationSettings,
+) -> list[dict[str, Any]]:
+    """All samples at once, not printed."""
+    context = opening_context(prompt, length=model.architecture.context_length, bos=tokenizer.bos)
+    continuations = continue_many(
+        model,
+        [context] * asked.samples,
+        markers=(tokenizer.bos, tokenizer.eos),
+        max_new_tokens=asked.max_new_tokens,
+        sampler=sampler,
+    )
+    say(f"{_method(asked)}: {asked.samples:,} samples in {GENERATION / 'samples.json'}")
+    described = (_described(_method(asked), tokenizer, prompt, each) for each in continuations)
+    return [sample | {"cycle": None} for sample in described]
+
+
+def _described(
+    method: str, tokenizer: tokenizers.Tokenizer, prompt: list[int], continuation: Continuation
+) -> dict[str, Any]:
     return {
         "method": method,
-        "text": tokenizer.decode(prompt + ids),
-        "ids": ids,
-        "bytes_hex": tokenizer.decode_bytes(ids).hex(),
+        "text": tokenizer.decode(prompt + continuation.ids),
+        "ids": continuation.ids,
+        "bytes_hex": tokenizer.decode_bytes(continuation.ids).hex(),
         "stop": continuation.stop,
-        "cycle": cycle,
     }
 
 

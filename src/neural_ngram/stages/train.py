@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -49,6 +50,7 @@ def main(settings: Settings) -> None:
         vocabulary_size=origins["train"]["vocabulary_size"],
         context_length=windows["train"].context_length,
         settings=settings.model,
+        frequent_first=_frequent_first(windows["train"], settings, origins["train"]),
     )
     count = models.parameter_count(architecture)
     threads = models.thread_count(architecture, settings.training)
@@ -85,6 +87,16 @@ def main(settings: Settings) -> None:
             write_json(TRAINING / "evidence.json", evidence)
             _log(tracked, record, origins)
         checkpoints.remove()
+
+
+def _frequent_first(
+    train: token_windows.Windows, settings: Settings, origin: dict[str, Any]
+) -> tuple[int, ...]:
+    """The tokens by falling frequency in train, for an output that ranks them."""
+    if settings.model.output != "adaptive":
+        return ()
+    counts = np.bincount(train.targets(), minlength=origin["vocabulary_size"])
+    return tuple(np.argsort(-counts, kind="stable").tolist())
 
 
 def _identity(settings: Settings) -> dict[str, dict[str, Any]]:

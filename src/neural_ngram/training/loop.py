@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from neural_ngram.errors import TrainingError
-from neural_ngram.gradients import Autograd, ClosedForm
+from neural_ngram.gradients import Autograd, ClosedForm, covers
 from neural_ngram.model import Model, views, without_autograd
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.scoring import check_windows, score
@@ -68,7 +68,7 @@ def train(
     Raises TrainingError at the first step whose loss or gradient is not finite, before its update,
     and ModelError when the windows do not belong to the model.
     """
-    with _arithmetic(settings):
+    with _arithmetic(model, settings):
         run = Run(model, windows, optimizer_settings, settings)
         return _advance(run, watch, lambda _, __: None)
 
@@ -86,7 +86,7 @@ def resume(
 
     Raises what `train` and `Checkpoints.latest` raise.
     """
-    with _arithmetic(settings.training):
+    with _arithmetic(model, settings.training):
         run = Run(model, windows, settings.optimizer, settings.training)
         saved = checkpoints.latest()
         if saved is not None:
@@ -141,7 +141,7 @@ class Run:
         self.gradient = torch.zeros_like(model.flat)
         into = views(model.architecture, self.gradient)
         weights = without_autograd(model) if torch.is_inference_mode_enabled() else model
-        kind = ClosedForm if settings.gradients == "closed_form" else Autograd
+        kind = ClosedForm if _in_closed_form(model, settings) else Autograd
         self.gradients = kind(weights, into, frozen=frozen)
         self.optimizer = Optimizer(weights, self.gradient, optimizer_settings, frozen=frozen)
         for part in self.windows.values():
@@ -277,10 +277,14 @@ class Run:
 
 
 @contextmanager
-def _arithmetic(settings: TrainingSettings) -> Iterator[None]:
-    closed_form = settings.gradients == "closed_form"
+def _arithmetic(model: Model, settings: TrainingSettings) -> Iterator[None]:
+    closed_form = _in_closed_form(model, settings)
     with _products(settings.products), torch.inference_mode(closed_form):
         yield
+
+
+def _in_closed_form(model: Model, settings: TrainingSettings) -> bool:
+    return settings.gradients == "closed_form" and covers(model.architecture.settings)
 
 
 @contextmanager
