@@ -3,33 +3,23 @@
 Dimension letters: B batch, I width in (K for the first layer, H for the others), H hidden width.
 
     swiglu: h_BH = (silu(x gate) * (x up)) down                    Shazeer 2020
-    others: h_BH = activation(x hidden + hidden_bias)
-            tanh                                                   Bengio et al. 2003
-            relu                                                   max(z, 0)
-            sigmoid                                                1 / (1 + exp(-z))
-            gelu                                                   z Phi(z), Hendrycks & Gimpel 2016
+    others: h_BH = activation(x hidden + hidden_bias)              `activations`
 
 The second layer's parameters carry the suffix `_2`, and so on. A deeper swiglu repeats the whole
 block with gate and up of (H, H). Dropout multiplies each layer's output with a mask of zeros and
 1 / (1 - dropout), so that its mean stays (Srivastava et al. 2014).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from neural_ngram.activations import ACTIVATIONS
 from neural_ngram.settings import ModelSettings
 
 __all__ = ["affine", "hidden_layers", "hidden_shapes", "layer_suffixes"]
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "tanh": torch.tanh,
-    "relu": torch.relu,
-    "sigmoid": torch.sigmoid,
-    "gelu": functional.gelu,
-}
 
 
 def affine(x_BI: Tensor, weight_IO: Tensor, bias: Tensor | None) -> Tensor:
@@ -76,7 +66,7 @@ def hidden_layers(
         else:
             bias = weights.get("hidden_bias" + suffix)
             z_BH = affine(h_BI, weights["hidden" + suffix], bias)
-            h_BI = ACTIVATIONS[settings.hidden](z_BH)
+            h_BI = ACTIVATIONS[settings.hidden].function(z_BH)
         if masks:
             h_BI = h_BI * masks[layer]
     return h_BI
