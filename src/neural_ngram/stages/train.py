@@ -40,8 +40,11 @@ from neural_ngram.training import Checkpoints, Record, resume, train
 from neural_ngram.vectors import read_word2vec
 
 
-def main(settings: Settings) -> None:
-    """Train, save weights, curves and evidence, log a run; go on where one was interrupted."""
+def main(settings: Settings) -> float:
+    """Train, save weights, curves and evidence, log a run; go on where one was interrupted.
+
+    Returns the last validation loss in nats, which a sweep makes smaller.
+    """
     torch.set_num_threads(settings.training.threads)
     loaded = {name: token_windows.load(WINDOWS / name) for name in ("train", "validation")}
     windows = {name: part for name, (part, _) in loaded.items()}
@@ -81,6 +84,7 @@ def main(settings: Settings) -> None:
             write_json(TRAINING / "evidence.json", evidence)
             _log(tracked, record, origins)
         checkpoints.remove()
+    return record.objectives[-1].validation_loss_nats
 
 
 def _identity(settings: Settings) -> dict[str, dict[str, Any]]:
