@@ -6,12 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from neural_ngram.activations import ACTIVATIONS, Activation
 from neural_ngram.gradients import Autograd, Batch, ClosedForm, closed_form
 from neural_ngram.model import Architecture, Model, initialise, logits, restore, views
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings
 
-HIDDEN = ["swiglu", "tanh", "relu", "sigmoid", "gelu", "none"]
+# What one line adds; the tensor library knows it as well.
+ACTIVATIONS["softsign"] = Activation(lambda z: z / (1 + z.abs()))
+HIDDEN = ["swiglu", "tanh", "relu", "sigmoid", "gelu", "softsign", "none"]
 
 
 @pytest.fixture(autouse=True, scope="module")

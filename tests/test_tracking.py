@@ -130,6 +130,25 @@ def test_artifacts_and_datasets_are_logged(store: Path, tmp_path: Path):
     assert (dataset.dataset.name, dataset.dataset.digest) == ("train", "f" * 32)
 
 
+def test_each_runs_model_becomes_a_version_once_and_the_newest_has_the_alias(
+    store: Path, tmp_path: Path
+):
+    (tmp_path / "MLmodel").write_text("flavors: {}\n")
+    for name in ("first", "second"):
+        with find_run(name, name, {}) as run:
+            run.model(tmp_path)
+            run.model(tmp_path)
+    with find_run("first", "unused", {}) as run:
+        run.model(tmp_path)
+    versions = run.client.search_model_versions("name = 'neural-ngram'")
+    assert {v.version: v.description for v in versions} == {1: "first", 2: "second"}
+    newest = run.client.get_model_version_by_alias("neural-ngram", "newest")
+    assert newest.version == 2
+    outputs = run.client.get_run(newest.run_id).outputs.model_outputs
+    assert [output.model_id for output in outputs] == [newest.model_id]
+    assert (Path(newest.source.removeprefix("file://")) / "MLmodel").exists()
+
+
 def test_another_store_is_used_when_its_address_is_given(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

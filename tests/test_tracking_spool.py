@@ -100,6 +100,7 @@ def log_everything(file: Path) -> None:
     with find_run("abc", "unused", {"never": "sent"}) as run:
         run.metrics({"validation.loss_nats": 1.5}, 1500)
         run.artifact(file.parent, "evaluation")
+        run.model(file.parent)
     shutil.rmtree(file.parent)
 
 
@@ -122,6 +123,9 @@ def assert_everything(root: Path) -> None:
     assert folders == {"generation", "evaluation"}
     (sample,) = client.list_artifacts(run.info.run_id, "evaluation")
     assert sample.path == "evaluation/samples.json"
+    (version,) = client.search_model_versions("name = 'neural-ngram'")
+    assert version.run_id == run.info.run_id
+    assert client.get_model_version_by_alias("neural-ngram", "newest").version == version.version
 
 
 @pytest.fixture
@@ -157,7 +161,7 @@ def test_what_a_broken_server_does_not_take_is_sent_later(
     assert_everything(root)
 
 
-@pytest.mark.parametrize("failing", range(6))
+@pytest.mark.parametrize("failing", range(7))
 def test_a_store_that_breaks_in_between_loses_nothing(
     root: Path, file: Path, failing: int, monkeypatch
 ):

@@ -88,6 +88,10 @@ def _add_commands(commands: Any) -> None:
             "neural_ngram.commands.learning_rate"
         ).sweep_learning_rates(chosen.low, chosen.high, chosen.steps)
     )
+    reference = commands.add_parser("settings", help="write docs/settings.md: every setting")
+    reference.set_defaults(
+        run=lambda _: import_module("neural_ngram.commands.reference").write_reference()
+    )
     results = commands.add_parser("results", help="write docs/results.md from the runs in MLflow")
     results.set_defaults(
         run=lambda _: import_module("neural_ngram.commands.results").write_results()

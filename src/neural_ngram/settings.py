@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, get_type_hints
 
+from neural_ngram.activations import ACTIVATIONS
 from neural_ngram.errors import ConfigurationError
 
 __all__ = [
@@ -199,7 +200,7 @@ class ModelSettings:
     hidden: str = setting(
         "swiglu",
         "the hidden layers",
-        choices=("swiglu", "tanh", "relu", "sigmoid", "gelu", "none"),
+        choices=("swiglu", *ACTIVATIONS, "none"),
     )
     hidden_width: int = setting(
         64, "width H of each hidden layer; unused when none", least=1, most=2**20
@@ -464,7 +465,7 @@ def check_model(settings: ModelSettings) -> None:
     if kind in ("none", "swiglu") and settings.hidden_bias:
         raise ConfigurationError(
             f"model.hidden_bias=true, but the layers of model.hidden={kind} have none; "
-            "set model.hidden_bias=false, or model.hidden to tanh, relu, sigmoid or gelu"
+            "set model.hidden_bias=false, or model.hidden to " + ", ".join(ACTIVATIONS)
         )
     if kind == "none" and settings.direct:
         raise ConfigurationError(

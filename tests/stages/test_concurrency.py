@@ -65,5 +65,9 @@ def test_eight_queued_and_two_temporary_experiments_share_a_store(pipeline):
         history = client.get_metric_history(run.info.run_id, "batch.loss_nats")
         assert [metric.step for metric in history] == list(range(1, 31))
         assert "validation.bits_per_byte" in run.data.metrics
+    versions = {v.run_id: int(v.version) for v in client.search_model_versions()}
+    assert versions.keys() >= {run.info.run_id for run in found}
+    newest = client.get_model_version_by_alias("neural-ngram", "newest")
+    assert int(newest.version) == len(versions) == max(versions.values())
     assert not list((pipeline.folder / "runs").glob("spool/*"))
     assert not list((pipeline.folder / "runs").glob("checkpoints/*"))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from neural_ngram.activations import ACTIVATIONS
 from neural_ngram.settings import ModelSettings
 
 __all__ = ["Dense", "Gated", "Linear", "Node", "Pool", "Result"]
@@ -110,6 +111,9 @@ def _column_sums(a: Tensor, out: Tensor, adds: bool, scale: float) -> Callable[[
     return _product(a.new_ones(1, len(a)), a, out_1O, out_1O if adds else None, scale)
 
 
+Step = Callable[..., Tensor]
+
+
 class Dense:
     """h_RH = activation(z_RH) mask, z = x hidden + hidden_bias.
 
@@ -124,10 +128,13 @@ class Dense:
         memory: Pool,
         adds: frozenset[str],
     ) -> None:
-        self.activate, self.activate_back = ACTIVATIONS[settings.hidden]
+        self.activate, self.activate_back = DERIVED.get(settings.hidden) or _differentiated(
+            ACTIVATIONS[settings.hidden].function
+        )
         shape = len(x.value), settings.hidden_width
         self.z, self.d = memory.take("z", *shape), memory.take("d", *shape)
-        self.a = memory.take("a", *shape) if settings.hidden == "gelu" else self.z
+        overwrites = settings.hidden in ("tanh", "sigmoid", "relu")
+        self.a = self.z if overwrites else memory.take("a", *shape)
         self.h = Node(memory.take("h", *shape) if settings.dropout else self.a, self.d)
         y = Result(self.z, self.d)
         self.linear = Linear(x, y, nodes["hidden"], nodes.get("hidden_bias"), adds)
@@ -205,10 +212,24 @@ def _gelu_back(d: Tensor, z: Tensor, a: Tensor) -> Tensor:
     return d.mul_(density.mul_(z).add_(twice_phi_less_1, alpha=0.5).add_(0.5))
 
 
-Activation = Callable[..., Tensor]
+def _differentiated(function: Callable[[Tensor], Tensor]) -> tuple[Step, Step]:
+    """Forward and backward of an activation whose derivative the tensor library finds."""
+
+    def forward(z: Tensor, a: Tensor) -> Tensor:
+        return a.copy_(function(z))
+
+    def backward(d: Tensor, z: Tensor, _: Tensor) -> Tensor:
+        with torch.inference_mode(False), torch.enable_grad():
+            leaf = z.clone().requires_grad_()
+            (dz,) = torch.autograd.grad(function(leaf), leaf, d.clone())
+        return d.copy_(dz)
+
+    return forward, backward
+
+
 kernels = torch.ops.aten
 
-ACTIVATIONS: dict[str, tuple[Activation, Activation]] = {
+DERIVED: dict[str, tuple[Step, Step]] = {
     "tanh": (
         lambda z, a: torch.tanh(z, out=a),
         lambda d, z, a: kernels.tanh_backward.grad_input(d, a, grad_input=d),

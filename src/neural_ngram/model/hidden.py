@@ -3,45 +3,22 @@
 Dimension letters: B batch, I width in (K for the first layer, H for the others), H hidden width.
 
     swiglu: h_BH = (silu(x gate) * (x up)) down                    Shazeer 2020
-    others: h_BH = activation(x hidden + hidden_bias)
-            tanh                                                   Bengio et al. 2003
-            relu                                                   max(z, 0)
-            sigmoid                                                1 / (1 + exp(-z))
-            gelu                                                   z Phi(z), Hendrycks & Gimpel 2016
-
-The sigmoid is (1 + tanh(z / 2)) / 2 and Phi is (1 + erf(z / sqrt 2)) / 2: unlike torch's sigmoid,
-silu and gelu, its tanh and erf give the same bits wherever threads part the rows.
+    others: h_BH = activation(x hidden + hidden_bias)              `activations`
 
 The second layer's parameters carry the suffix `_2`, and so on. A deeper swiglu repeats the whole
 block with gate and up of (H, H). Dropout multiplies each layer's output with a mask of zeros and
 1 / (1 - dropout), so that its mean stays (Srivastava et al. 2014).
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
+from neural_ngram.activations import ACTIVATIONS
 from neural_ngram.settings import ModelSettings
 
 __all__ = ["affine", "hidden_layers", "hidden_shapes", "layer_suffixes"]
-
-
-def _sigmoid(z: Tensor) -> Tensor:
-    return torch.tanh(z / 2) / 2 + 0.5
-
-
-def _gelu(z: Tensor) -> Tensor:
-    return z * (torch.erf(z * math.sqrt(0.5)) / 2 + 0.5)
-
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "tanh": torch.tanh,
-    "relu": torch.relu,
-    "sigmoid": _sigmoid,
-    "gelu": _gelu,
-}
 
 
 def affine(x_BI: Tensor, weight_IO: Tensor, bias: Tensor | None) -> Tensor:
@@ -85,11 +62,11 @@ def hidden_layers(
         if settings.hidden == "swiglu":
             gate, up, down = (weights[name + suffix] for name in ("gate", "up", "down"))
             g_BH = h_BI @ gate
-            h_BI = (g_BH * _sigmoid(g_BH) * (h_BI @ up)) @ down
+            h_BI = (g_BH * ACTIVATIONS["sigmoid"].function(g_BH) * (h_BI @ up)) @ down
         else:
             bias = weights.get("hidden_bias" + suffix)
             z_BH = affine(h_BI, weights["hidden" + suffix], bias)
-            h_BI = ACTIVATIONS[settings.hidden](z_BH)
+            h_BI = ACTIVATIONS[settings.hidden].function(z_BH)
         if masks:
             h_BI = h_BI * masks[layer]
     return h_BI

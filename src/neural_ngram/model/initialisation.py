@@ -16,13 +16,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from neural_ngram.activations import ACTIVATIONS
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings
 
 __all__ = ["draw_matrix", "normal"]
 
 SMALL = ("output", "tail_1", "tail_2", "direct")
-GAINS = {"tanh": 5 / 3, "relu": math.sqrt(2), "gelu": math.sqrt(2)}
 
 
 def normal(generator: SplitMix64, count: int) -> NDArray[np.float64]:
@@ -51,4 +51,5 @@ def _deviation(name: str, fan_in: int, settings: ModelSettings) -> float:
         return settings.initialisation_scale
     if name == "embedding":
         return 1.0
-    return GAINS.get(settings.hidden, 1.0) / math.sqrt(fan_in)
+    known = ACTIVATIONS.get(settings.hidden)
+    return (known.gain if known else 1.0) / math.sqrt(fan_in)

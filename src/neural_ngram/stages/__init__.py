@@ -51,6 +51,8 @@ GENERATION = Path("artifacts/generation")
 
 _QUIET_HYDRA = (
     "hydra.run.dir=.",
+    "hydra.sweep.dir=runs/multirun",
+    "hydra.sweep.subdir=.",
     "hydra.output_subdir=null",
     "hydra.job.chdir=false",
     "hydra/hydra_logging=disabled",
@@ -94,18 +96,19 @@ def _label() -> str:
     return Path(sys.argv[0]).stem.replace("_", "-")
 
 
-def run(stage: Callable[[Settings], None]) -> None:
-    """Run a stage on params.yaml and the command line's overrides.
+def run(stage: Callable[[Settings], object]) -> None:
+    """Run a stage on params.yaml and the command line's overrides; with `-m`, one after another.
 
+    What the stage returns is what a sweeper makes smaller.
     An error that the user can mend is printed in one line, with exit code 1.
     """
     root = Path.cwd()
     escape()
 
-    def guarded(configuration: DictConfig) -> None:
+    def guarded(configuration: DictConfig) -> object:
         INTERRUPTION.cleans_up = True
         try:
-            stage(typed(configuration, root))
+            return stage(typed(configuration, root))
         except Exception as problem:
             if INTERRUPTION.code is not None:
                 sys.exit(INTERRUPTION.code)
@@ -114,7 +117,7 @@ def run(stage: Callable[[Settings], None]) -> None:
                 raise
             sys.exit(f"{_label()}: error: {told}")
 
-    sys.argv[1:1] = _QUIET_HYDRA
+    sys.argv += _QUIET_HYDRA
     hydra.main(version_base="1.3", config_path=str(root), config_name="params")(guarded)()
 
 

@@ -1,10 +1,12 @@
-"""generate: continue the prompt greedily and by sampling."""
+"""generate: continue the prompt greedily and by sampling; register the model for serving."""
 
 from neural_ngram.stages import enter
 
 if __name__ == "__main__":
     enter()
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from neural_ngram import model as models
@@ -25,12 +27,13 @@ from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import GenerationSettings, Settings
 from neural_ngram.stages import GENERATION, MODEL, TOKENIZER, parameters, run, run_name, say, walls
 from neural_ngram.tracking import find_run
+from neural_ngram.tracking.package import package
 
 MOST_SHOWN = 16
 
 
 def main(settings: Settings) -> None:
-    """Write and log one greedy continuation and some samples."""
+    """Write and log one greedy continuation and some samples, and the model as a servable one."""
     asked = settings.generation
     model, origin = models.load(MODEL)
     tokenizer = tokenizers.load(TOKENIZER)
@@ -52,6 +55,9 @@ def main(settings: Settings) -> None:
         folder = _method(asked).replace(" ", "-")
         tracked.artifact(GENERATION, f"generation/{folder}-seed-{asked.seed}")
         tracked.artifact(TOKENIZER, "tokenizer")
+        with TemporaryDirectory() as folder:
+            package(Path(folder), MODEL, TOKENIZER)
+            tracked.model(Path(folder))
 
 
 def _continue(

@@ -41,8 +41,11 @@ from neural_ngram.training import Checkpoints, Record, resume, train
 from neural_ngram.vectors import read_word2vec
 
 
-def main(settings: Settings) -> None:
-    """Train, save weights, curves and evidence, log a run; go on where one was interrupted."""
+def main(settings: Settings) -> float:
+    """Train, save weights, curves and evidence, log a run; go on where one was interrupted.
+
+    Returns the last validation loss in nats, which a sweep makes smaller.
+    """
     loaded = {name: token_windows.load(WINDOWS / name) for name in ("train", "validation")}
     windows = {name: part for name, (part, _) in loaded.items()}
     origins = {name: origin for name, (_, origin) in loaded.items()}
@@ -87,6 +90,7 @@ def main(settings: Settings) -> None:
             write_json(TRAINING / "evidence.json", evidence)
             _log(tracked, record, origins)
         checkpoints.remove()
+    return record.objectives[-1].validation_loss_nats
 
 
 def _frequent_first(

@@ -106,6 +106,10 @@ class Run:
         """Copy a file or a folder's contents into the run's artifacts."""
         self._send({"do": "artifact", "path": str(path), "folder": folder})
 
+    def model(self, path: Path) -> None:
+        """Register a packaged model, unless one of this run is."""
+        self._send({"do": "model", "path": str(path)})
+
     def kill(self, trainings: Set[str]) -> None:
         """Mark the runs of other trainings, which are known to have stopped, as KILLED."""
         if self.recorder is not None and self.entry is None and trainings:

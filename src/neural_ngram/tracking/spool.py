@@ -1,7 +1,7 @@
 """What the store did not take, kept to be sent later.
 
 An entry is a folder under `runs/spool`, named by time and process, with `opening.json` (which
-run), `events.jsonl` (in order) and copies of the artifacts. Its writer holds its lock.
+run), `events.jsonl` (in order) and copies of the files. Its writer holds its lock.
 """
 
 import json
@@ -37,7 +37,7 @@ class Entry:
     def add(self, event: Event) -> None:
         """Keep an event, and a copy of what it refers to."""
         try:
-            if event["do"] == "artifact":
+            if "path" in event:
                 event = {**event, "path": self._copy(Path(event["path"]))}
             with (self.folder / "events.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(event) + "\n")
@@ -126,7 +126,7 @@ def _events(folder: Path) -> Iterator[Event]:
     lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
     for line in lines:
         event = json.loads(line)
-        yield event | {"path": str(folder / event["path"])} if event["do"] == "artifact" else event
+        yield event | {"path": str(folder / event["path"])} if "path" in event else event
 
 
 def _folder() -> Path:

@@ -8,6 +8,7 @@ An event is a JSON object; applying one twice changes nothing, so that a run can
     {"do": "boundary", "stage": …, "kind": landlock | audit | off}
     {"do": "dataset", "name": …, "digest": …, "source": …}
     {"do": "artifact", "path": …, "folder": …}
+    {"do": "model", "path": …}
     {"do": "end", "status": FINISHED | FAILED | KILLED, "time": milliseconds}
 """
 
@@ -15,7 +16,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Mapping, Set
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,17 @@ os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "1")
 
 from mlflow import MlflowClient
-from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+from mlflow.entities import (
+    Dataset,
+    DatasetInput,
+    InputTag,
+    LoggedModelOutput,
+    LoggedModelStatus,
+    Metric,
+    Param,
+    RunTag,
+)
+from mlflow.exceptions import MlflowException
 
 from neural_ngram.boundary import KINDS, STORE, dvc_root
 
@@ -45,7 +56,8 @@ __all__ = [
     "store_uri",
 ]
 
-EXPERIMENT = "neural-ngram"
+EXPERIMENT = MODEL = "neural-ngram"
+NEWEST = "newest"  # an alias; MLflow keeps `latest` to itself
 MODEL_TAG = "model_sha256"
 TRAINING_TAG = "training_sha256"
 _PARAMETERS_A_CALL = 100
@@ -121,6 +133,9 @@ class Recorder:
                 self._dataset(event["name"], event["digest"], event["source"])
             case "artifact":
                 self._artifact(Path(event["path"]), event["folder"])
+            case "model":
+                with FileLock(root() / ".registry.lock"):
+                    self._model(event["path"])
             case "end":
                 self._end(event["status"], event["time"])
 
@@ -155,6 +170,30 @@ class Recorder:
     def _artifact(self, path: Path, folder: str) -> None:
         log = self.client.log_artifacts if path.is_dir() else self.client.log_artifact
         log(self.run_id, str(path), folder)
+
+    def _model(self, path: str) -> None:
+        """The run's model, as the newest version of the registered one.
+
+        Its source is a place, not `models:/…`, which MLflow would look up in its default store.
+        """
+        if self.client.search_model_versions(f"run_id = '{self.run_id}'", max_results=1):
+            return
+        model = self.client.create_logged_model(
+            self.experiment, MODEL, source_run_id=self.run_id, model_type="fixed-context"
+        )
+        self.client.log_model_artifacts(model.model_id, path)
+        self.client.finalize_logged_model(model.model_id, LoggedModelStatus.READY)
+        self.client.log_outputs(self.run_id, [LoggedModelOutput(model.model_id, step=0)])
+        with suppress(MlflowException):  # it is there already
+            self.client.create_registered_model(MODEL)
+        version = self.client.create_model_version(
+            MODEL,
+            model.artifact_location,
+            self.run_id,
+            description=self.opening.name,
+            model_id=model.model_id,
+        )
+        self.client.set_registered_model_alias(MODEL, NEWEST, version.version)
 
     def _end(self, status: str, time: int) -> None:
         """What ended earlier, but is sent later, does not hide how the run ended."""

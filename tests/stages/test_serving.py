@@ -1,0 +1,106 @@
+"""`mlflow models serve` answers over the newest version of the registered model."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from urllib.error import HTTPError, URLError
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("pipeline")]
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def server(pipeline) -> Iterator[str]:
+    port = free_port()
+    process = subprocess.Popen(
+        [
+            *("mlflow", "models", "serve", "-m", "models:/neural-ngram@newest"),
+            *("--env-manager", "local", "--host", "127.0.0.1", "--port", str(port)),
+        ],
+        cwd=pipeline.folder,
+        env=pipeline.environment | {"MLFLOW_TRACKING_URI": "sqlite:///runs/mlflow.db"},
+        start_new_session=True,
+    )
+    address = f"http://127.0.0.1:{port}"
+    for _ in range(240):
+        with suppress(URLError, ConnectionError):
+            urllib.request.urlopen(f"{address}/ping", timeout=5).close()
+            break
+        assert process.poll() is None
+        time.sleep(0.5)
+    yield f"{address}/invocations"
+    os.killpg(process.pid, signal.SIGTERM)
+    process.wait(timeout=60)
+
+
+def ask(address: str, body: object) -> tuple[int, dict]:
+    request = urllib.request.Request(
+        address, json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except HTTPError as refused:
+        return refused.code, json.load(refused)
+
+
+def prompts(*texts: object, **params: object) -> dict:
+    return {
+        "dataframe_split": {"columns": ["prompt"], "data": [[text] for text in texts]},
+        "params": params,
+    }
+
+
+def test_a_prompt_is_answered_with_continuations_and_probabilities(server: str):
+    status, answer = ask(server, prompts("At night", samples=2, count=3))
+    assert status == 200
+    (row,) = answer["predictions"]
+    assert len(row["continuations"]) == 2
+    assert row["continuations"][0] != row["continuations"][1]
+    probabilities = [token["probability"] for token in row["next_tokens"]]
+    assert len(probabilities) == 3
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert 0 < sum(probabilities) < 1
+
+
+def test_the_example_that_is_kept_with_the_model_works(server: str, pipeline):
+    models = pipeline.folder / "runs/artifacts/models"
+    (example,) = models.glob("*/artifacts/serving_input_example.json")
+    status, answer = ask(server, json.loads(example.read_text()))
+    assert status == 200
+    assert len(answer["predictions"][0]["next_tokens"]) == 10
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"dataframe_records": [{"text": "At night"}]}, "missing inputs ['prompt']"),
+        (prompts(5), "a prompt is 5, but must be a text"),
+        (prompts(None), "a prompt is None, but must be a text"),
+        (prompts(), "0 prompts were given"),
+        (prompts("a" * 10_001), "10,000 at most"),
+        (prompts("a", temperature=-1), "temperature is -1.0, but must be at least 0"),
+        (prompts("a", temperature="hot"), "Can not safely convert"),
+        (prompts("a", temprature=1), "Unrecognized params ['temprature']"),
+        ({"params": {}}, "exactly one of"),
+        ("At night", "JSON dictionary"),
+    ],
+)
+def test_bad_input_is_refused_with_a_reason(server: str, body: object, told: str):
+    status, answer = ask(server, body)
+    assert 400 <= status < 500
+    assert told in answer["message"]
+    assert "Traceback" not in json.dumps(answer)
