@@ -4,9 +4,16 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+
+from neural_ngram import model as models
+from neural_ngram import tokenizer as tokenizers
+from neural_ngram.settings import ModelSettings, TokenizerSettings
+from neural_ngram.tracking import MODEL_TAG, find_run, start_run
+from neural_ngram.tracking.package import package
 
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -30,6 +37,42 @@ def real_data(data_folder: Path) -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def packaged_chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Markov chain over a, b and c as a model packaged for MLflow."""
+    chain = np.array([[0.1, 0.7, 0.2], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]])
+    made, packaged = (tmp_path_factory.mktemp(name) for name in ("made", "packaged"))
+    tokenizers.save(
+        tokenizers.learn(["abc"], TokenizerSettings(kind="character", markers="none")), made
+    )
+    architecture = models.Architecture(
+        vocabulary_size=3,
+        context_length=1,
+        settings=ModelSettings(hidden="none", embedding_width=3),
+    )
+    weights = {"embedding": np.eye(3), "output": np.log(chain)}
+    models.save(models.restore(architecture, weights), made / "model.safetensors", {})
+    package(packaged, made / "model.safetensors", made)
+    return packaged
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory, packaged_chain: Path) -> Path:
+    """The folder of a store with two trained models, the second registered last."""
+    folder = tmp_path_factory.mktemp("store")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("DVC_ROOT", str(folder))
+        environment.delenv("MLFLOW_TRACKING_URI", raising=False)
+        for rate, name in enumerate(("embedded swiglu C4 D32 H64", "embedded linear C4 D32"), 1):
+            with start_run(name, {"optimizer.learning_rate": rate}, name) as run:
+                run.tags({MODEL_TAG: name})
+                for step in range(20):
+                    run.metric("validation.loss_nats", 6 - rate * step / 20, step)
+            with find_run(name, "unused", {}) as run:
+                run.model(packaged_chain)
+    return folder / "runs"
 
 
 torch.set_num_threads(1)

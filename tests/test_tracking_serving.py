@@ -10,34 +10,13 @@ import yaml
 from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import PyFuncModel
 
-from neural_ngram import model as models
-from neural_ngram import tokenizer as tokenizers
-from neural_ngram.settings import ModelSettings, TokenizerSettings
-from neural_ngram.tracking.package import package
-
-# What follows each of a, b and c: the model is this table.
+# What follows each of a, b and c: `packaged_chain` is this table.
 CHAIN = np.array([[0.1, 0.7, 0.2], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]])
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("made")
-    tokenizer = tokenizers.learn(
-        ["abc"], TokenizerSettings(kind="character", unknown=False, markers="none")
-    )
-    tokenizers.save(tokenizer, made)
-    settings = ModelSettings(hidden="none", embedding_width=3)
-    architecture = models.Architecture(vocabulary_size=3, context_length=1, settings=settings)
-    weights = {"embedding": np.eye(3), "output": np.log(CHAIN)}
-    models.save(models.restore(architecture, weights), made / "any.safetensors", {})
-    packaged = tmp_path_factory.mktemp("packaged")
-    package(packaged, made / "any.safetensors", made)
-    return packaged
-
-
-@pytest.fixture(scope="module")
-def served(folder: Path) -> PyFuncModel:
-    return mlflow.pyfunc.load_model(str(folder))
+def served(packaged_chain: Path) -> PyFuncModel:
+    return mlflow.pyfunc.load_model(str(packaged_chain))
 
 
 def answers(served: PyFuncModel, *prompts: object, **params: object) -> list[dict]:
@@ -105,16 +84,21 @@ def test_a_table_without_prompts_is_refused(served: PyFuncModel, table):
     assert refused.value.get_http_status_code() == 400
 
 
-def test_the_folder_says_what_goes_in_and_shows_an_example(folder: Path, served: PyFuncModel):
+def test_the_folder_says_what_goes_in_and_shows_an_example(
+    packaged_chain: Path, served: PyFuncModel
+):
     signature = served.metadata.signature
     assert signature.inputs.to_dict() == [{"type": "string", "name": "prompt", "required": True}]
     assert [column.name for column in signature.outputs] == ["continuations", "next_tokens"]
     assert [param.name for param in signature.params][:2] == ["max_new_tokens", "temperature"]
-    assert list(served.metadata.load_input_example(str(folder))) == ["prompt"]
-    assert served.metadata.load_input_example_params(str(folder))["samples"] == 1
+    assert list(served.metadata.load_input_example(str(packaged_chain))) == ["prompt"]
+    assert served.metadata.load_input_example_params(str(packaged_chain))["samples"] == 1
 
 
-def test_the_folder_holds_no_pickle_and_names_exact_versions_without_a_host(folder: Path):
+def test_the_folder_holds_no_pickle_and_names_exact_versions_without_a_host(
+    packaged_chain: Path,
+):
+    folder = packaged_chain
     files = {path for path in folder.rglob("*") if path.is_file()}
     assert {path.suffix for path in files - set((folder / "code").rglob("*"))} == {
         *("", ".safetensors", ".json", ".txt", ".yaml")

@@ -62,6 +62,8 @@ def test_one_run_holds_parameters_curves_metrics_and_artifacts(pipeline):
     assert len(client.get_metric_history(run.info.run_id, "batch.loss_nats")) == 30
     folders = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
     assert folders == {"model", "tokenizer", "training", "evaluation", "oracle", "generation"}
+    (version,) = client.search_model_versions(f"run_id = '{run.info.run_id}'")
+    assert (version.name, version.description) == ("neural-ngram", run.info.run_name)
 
 
 def test_evaluation_repeats_the_last_objective_of_training(pipeline):

@@ -9,6 +9,7 @@ input_example.json  serving_input_example.json
 
 import platform
 import shutil
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,11 @@ from mlflow import pyfunc
 from mlflow.models import Model, ModelSignature
 from mlflow.types.schema import Array, ColSpec, Object, ParamSchema, ParamSpec, Property, Schema
 
+from neural_ngram import model as models
+from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import write_json, write_text
+from neural_ngram.errors import TokenizerError
+from neural_ngram.tokenizer import Tokenizer
 from neural_ngram.tracking.serving import PARAMETERS
 
 __all__ = ["package"]
@@ -26,7 +31,6 @@ IMPORTED = (
     *("filelock", "mlflow", "numpy", "pandas"),
     *("PyYAML", "safetensors", "tokenizers", "torch"),
 )
-EXAMPLE = {"columns": ["prompt"], "data": [["At night"]]}
 
 
 def signature() -> ModelSignature:
@@ -48,7 +52,12 @@ def package(folder: Path, model: Path, tokenizer: Path) -> None:
 
     MLflow's own writer would take two seconds to compare the requirements with what is installed.
     """
-    described = Model(signature=signature(), saved_input_example_info=_example(folder))
+    (folder / "model").mkdir()
+    shutil.copy(model, folder / "model/model.safetensors")
+    shutil.copy(tokenizer / "tokenizer.json", folder / "model")
+    length = models.load(model)[0].architecture.context_length
+    example = _example(folder, _prompt(tokenizers.load(tokenizer), length))
+    described = Model(signature=signature(), saved_input_example_info=example)
     pyfunc.add_to_model(
         described,
         loader_module="neural_ngram.tracking.serving",
@@ -57,9 +66,6 @@ def package(folder: Path, model: Path, tokenizer: Path) -> None:
         python_env="python_env.yaml",
     )
     described.save(str(folder / "MLmodel"))
-    (folder / "model").mkdir()
-    shutil.copy(model, folder / "model/model.safetensors")
-    shutil.copy(tokenizer / "tokenizer.json", folder / "model")
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(__file__).parents[1], folder / "code/neural_ngram", ignore=ignored)
     pins = [f"{name}=={version(name).partition('+')[0]}" for name in IMPORTED]
@@ -70,11 +76,22 @@ def package(folder: Path, model: Path, tokenizer: Path) -> None:
     )
 
 
-def _example(folder: Path) -> dict[str, Any]:
+def _prompt(tokenizer: Tokenizer, length: int) -> str:
+    """A text that this tokenizer knows, and enough of it for a context of this length."""
+    for text in ("At night", "At night " * length):
+        with suppress(TokenizerError):
+            tokens = len(next(tokenizer.encode([text])))
+            if tokenizer.bos is not None or tokens >= length:
+                return text
+    return tokenizer.decode([tokenizer.vocabulary_size - 1] * length)
+
+
+def _example(folder: Path, prompt: str) -> dict[str, Any]:
     """Write an input that works; how MLflow finds it."""
+    table = {"columns": ["prompt"], "data": [[prompt]]}
     params = {name: default for name, (_, default) in PARAMETERS.items() if default is not None}
-    write_json(folder / "input_example.json", {"inputs": EXAMPLE, "params": params})
-    served = {"dataframe_split": EXAMPLE, "params": params}
+    write_json(folder / "input_example.json", {"inputs": table, "params": params})
+    served = {"dataframe_split": table, "params": params}
     write_json(folder / "serving_input_example.json", served)
     return {
         "artifact_path": "input_example.json",
