@@ -5,12 +5,24 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
+from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
-from neural_ngram.artifacts import write_table
-from neural_ngram.settings import Settings, TokenizerSettings, WindowSettings
+from neural_ngram.artifacts import read_json, write_json, write_table
+from neural_ngram.evidence import evidence_of_start
+from neural_ngram.model import Architecture
+from neural_ngram.randomness import SplitMix64
+from neural_ngram.settings import (
+    ModelSettings,
+    Settings,
+    TokenizerSettings,
+    TrainingSettings,
+    WindowSettings,
+)
 from neural_ngram.stages import SPLITS, TOKENIZER, WINDOWS, build_windows
+from neural_ngram.windows import Windows
 
 
 @pytest.mark.parametrize(
@@ -36,3 +48,19 @@ def test_the_last_ids_come_back_from_build_windows(
     assert found.tokens.tolist() == forwards + forwards[::-1]
     assert found.targets()[[0, -1]].tolist() == [1, 0]
     assert found.targets().max() == vocabulary_size - 1
+
+
+def test_the_evidence_of_a_context_of_thousands_of_tokens_is_written(tmp_path: Path):
+    """A table keyed by 3,000 tokens of 300 kinds would have 300^3001 cells: 7,434 digits."""
+    length, narrow = 3000, ModelSettings(embedding_width=1, hidden_width=1)
+    architecture = Architecture(vocabulary_size=300, context_length=length, settings=narrow)
+    model = models.initialise(architecture, SplitMix64(1), torch.float32)
+    tokens = np.arange(length + 10, dtype=np.uint16) % 300
+    windows = Windows(
+        tokens=tokens, offsets=np.array([0, len(tokens)]), context_length=length, bos=None
+    )
+    evidence = evidence_of_start(
+        model, {"train": windows}, tokens[:length].tolist(), TrainingSettings()
+    )
+    write_json(tmp_path / "evidence.json", evidence)
+    assert read_json(tmp_path / "evidence.json")["tables"]["context_16"] == 300**17

@@ -25,6 +25,7 @@ from neural_ngram.windows import Windows
 __all__ = ["contrast", "evidence_of_start", "first_gradients", "losses", "probe", "table_sizes"]
 
 HEAD = 6
+LONGEST = 16  # tokens that the largest table is keyed by; beyond it the sizes only fill pages
 
 
 def evidence_of_start(
@@ -35,7 +36,9 @@ def evidence_of_start(
     shapes = {name: list(shape) for name, shape in parameter_shapes(architecture).items()}
     return {
         "parameters": {"count": parameter_count(architecture), "shapes": shapes},
-        "tables": table_sizes(architecture.vocabulary_size, max(3, architecture.context_length)),
+        "tables": table_sizes(
+            architecture.vocabulary_size, min(max(3, architecture.context_length), LONGEST)
+        ),
         "windows": {name: len(part) for name, part in windows.items()},
         "probe": probe(model, probed),
         "first_gradient_l1": first_gradients(model, windows["train"], settings),

@@ -41,7 +41,8 @@ def main(settings: Settings) -> None:
     save_kneser_ney(rival, ORACLE / "kneser_ney.safetensors")
     floors = {f"k{entropy.order}": {"entropy_nats": entropy.entropy_nats} for entropy in entropies}
     write_json(ORACLE / "metrics.json", {"oracle": floors, "kneser_ney": losses})
-    say(", ".join(f"H(next | last {e.order}) = {e.entropy_nats:.4f}" for e in entropies) + " nats")
+    told = [f"H(next | last {e.order}) = {e.entropy_nats:.4f}" for e in entropies]
+    say(", ".join(told if len(told) < 10 else [*told[:8], "…", told[-1]]) + " nats")
     say(
         f"Kneser-Ney of order {rival.order}: train {losses['train']['loss_nats']:.4f}, "
         f"validation {losses['validation']['loss_nats']:.4f} nats"
