@@ -29,11 +29,11 @@ Written by `neural-ngram results` from the MLflow runs of this machine: for each
 newest run whose settings are exactly those of its preset (`training.threads` and `corpus.path`
 aside; the preset says where a path is needed; a setting that is younger than the run counts as
 its default). Ours is printed to six decimals and the difference is taken before any rounding.
-Losses are in nats a token. Test partitions are sealed, so where a source gives a figure on test,
-ours is on validation and the row says so; on Brown alone test was scored as well, once a row of
-the source's table (`-S evaluation.unseal_test=true`; the looks stand in `ledger.jsonl`). There the
-vocabularies differ as well, and perplexities over two vocabularies are not comparable: the preset
-`bengio_brown` says by how much.
+Losses are in nats a token; times are on the clock, of a machine that may have had other work.
+Test partitions are sealed, so where a source gives a figure on test, ours is on validation and the
+row says so; on Brown alone test was scored as well (`-S evaluation.unseal_test=true`; each look
+stands in `ledger.jsonl`). There the vocabularies differ too, and perplexities over two vocabularies
+are not comparable: the preset `bengio_brown` says by how much.
 """
 
 
