@@ -39,8 +39,7 @@ ui: .venv/installed
 	mlflow ui --backend-store-uri sqlite:///runs/mlflow.db --host 127.0.0.1 --port 5000 --workers 1
 
 bench: .venv/installed
-	PYTHONPATH=src python benchmarks/training.py
-	PYTHONPATH=src python benchmarks/ngram.py
+	PYTHONPATH=src python benchmarks/run.py
 
 results: .venv/installed
 	neural-ngram results

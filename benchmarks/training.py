@@ -1,25 +1,24 @@
 """What a training step costs here and in the usual PyTorch loops, at the same loss.
 
-    PYTHONPATH=src NEURAL_NGRAM_DATA=... python benchmarks/training.py [--threads N] [regime ...]
+    PYTHONPATH=src NEURAL_NGRAM_DATA=... python benchmarks/training.py [regime ...]
 
-Both sides start from the same weights over the same windows and run in turns, a few steps each; a
-row shows the medians and the median ratio of neighbouring turns. Without NEURAL_NGRAM_DATA the
+Both sides start from the same weights over the same windows and run in turns, a few steps each.
+Without NEURAL_NGRAM_DATA the
 names are made up, one letter drawn after another; the other texts are always made up: independent
-tokens, whose frequencies fall off about as in the text of that vocabulary. Takes 3 minutes.
+tokens, whose frequencies fall off about as in the text of that vocabulary. Takes 2 minutes.
 """
 
-import argparse
 import itertools
 import os
-import platform
-import statistics
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from measure import Row, clock, compare
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
@@ -69,55 +68,55 @@ NAMES = {"vocabulary": 27, "context": 3, "model": tanh(10, 200), "batch": 32, "t
 BROWN = {"vocabulary": 16_383, "context": 4, "model": tanh(60, 100), "tokens": 200_000}
 REGIMES = {
     "names_sgd": Regime(
-        meaning="R1 names, batch 32, SGD, lecture loop",
+        meaning="R1 names, SGD",
         optimizer=OptimizerSettings(name="sgd", learning_rate=0.1),
         peer="lecture",
         **NAMES,
     ),
     "names_adamw": Regime(
-        meaning="R1 names, batch 32, AdamW, DataLoader",
+        meaning="R1 names, AdamW",
         optimizer=adamw(0.003),
-        peer="loader",
+        peer="DataLoader",
         **NAMES,
     ),
     "bigram": Regime(
-        meaning="R2 bigram V=1108, batch 4096, Adam, DataLoader",
+        meaning="R2 bigram, V=1108",
         vocabulary=1108,
         context=1,
         model=ModelSettings(embedding_width=256, hidden="none", output_bias=True),
         optimizer=OptimizerSettings(name="adam", learning_rate=0.01),
         batch=4096,
-        peer="loader",
+        peer="DataLoader",
         tokens=291_000,
         turns=8,
         steps=3,
     ),
     "brown_256": Regime(
-        meaning="R3 V=16383, batch 256, AdamW, DataLoader",
+        meaning="R3 V=16383, batch 256",
         optimizer=adamw(0.001),
         batch=256,
-        peer="loader",
+        peer="DataLoader",
         turns=8,
         steps=3,
         **BROWN,
     ),
     "brown_1024": Regime(
-        meaning="R3 V=16383, batch 1024, AdamW, DataLoader",
+        meaning="R3 V=16383, batch 1024",
         optimizer=adamw(0.001),
         batch=1024,
-        peer="loader",
+        peer="DataLoader",
         turns=6,
         steps=2,
         **BROWN,
     ),
     "ch23": Regime(
-        meaning="R4 V=266 SwiGLU float64, batch 64, AdamW, DataLoader",
+        meaning="R4 SwiGLU, float64",
         vocabulary=266,
         context=2,
         model=ModelSettings(embedding_width=4, hidden_width=8),
         optimizer=adamw(0.01),
         batch=64,
-        peer="loader",
+        peer="DataLoader",
         tokens=1_838,
         dtype=torch.float64,
     ),
@@ -252,18 +251,6 @@ def seconds(steps: Iterator[float], count: int) -> float:
     return (time.perf_counter() - start) / count
 
 
-def interleaved(
-    ours: Callable[[], float], peer: Callable[[], float], turns: int
-) -> tuple[float, float, float]:
-    """Median milliseconds of both, and the median of the ratios of neighbouring turns."""
-    pairs = [(ours(), peer()) for _ in range(turns)]
-    return (
-        1e3 * statistics.median(mine for mine, _ in pairs),
-        1e3 * statistics.median(other for _, other in pairs),
-        statistics.median(other / mine for mine, other in pairs),
-    )
-
-
 def full_loss(network: nn.Module, contexts_NC: Tensor, targets_N: Tensor) -> float:
     """Mean nats over the first windows, as the peer computes it."""
     with torch.no_grad():
@@ -271,8 +258,8 @@ def full_loss(network: nn.Module, contexts_NC: Tensor, targets_N: Tensor) -> flo
         return float(functional.cross_entropy(network(contexts_NC[rows]), targets_N[rows]))
 
 
-def run_training(regime: Regime) -> None:
-    """One row of the table."""
+def run_training(regime: Regime, threads: int) -> Row:
+    """One step of both; the peer has one thread, ours so many."""
     windows = build(documents(regime), regime)
     architecture = Architecture(
         vocabulary_size=regime.vocabulary, context_length=regime.context, settings=regime.model
@@ -283,18 +270,32 @@ def run_training(regime: Regime) -> None:
     loop = lecture_loop if regime.peer == "lecture" else loader_loop
     network, peer = loop(model, contexts_NC, targets_N, regime)
     mine = ours(model, windows, regime)
-    seconds(peer, max(2, regime.steps // 10))
-    fast, slow, ratio = interleaved(
-        torch.inference_mode()(lambda: seconds(mine, regime.steps)),
-        lambda: seconds(peer, regime.steps),
+
+    def turn(steps: Iterator[float], threads: int) -> float:
+        torch.set_num_threads(threads)
+        return seconds(steps, regime.steps)
+
+    def losses() -> str:
+        nets = (Network(model), network)
+        both = (full_loss(net, contexts_NC, targets_N) for net in nets)
+        return "loss {:.3f} / {:.3f}".format(*both)
+
+    turn(peer, 1)
+    return compare(
+        (
+            f"{regime.meaning}, {threads} thread{'s'[: threads - 1]}",
+            f"{regime.peer} loop, 1 thread",
+        ),
+        torch.inference_mode()(lambda: turn(mine, threads)),
+        lambda: turn(peer, 1),
         regime.turns,
+        losses,
     )
-    losses = (full_loss(net, contexts_NC, targets_N) for net in (Network(model), network))
-    report(regime.meaning, fast, slow, ratio, "loss {:.3f} / {:.3f}".format(*losses))
 
 
-def run_scoring() -> None:
+def run_scoring() -> Row:
     """Exact losses of the names: distinct contexts against every row."""
+    torch.set_num_threads(1)
     regime = REGIMES["names_sgd"]
     texts = documents(regime)
     parts = [build(texts[:25_626], regime), build(texts[25_626:], regime)]
@@ -302,67 +303,40 @@ def run_scoring() -> None:
     architecture = Architecture(vocabulary_size=27, context_length=3, settings=regime.model)
     model = initialise(architecture, SplitMix64(1), torch.float32)
     network = Network(model)
-    tensors = [
-        tuple(torch.from_numpy(part.astype(np.int64)) for part in (w.contexts(), w.targets()))
-        for w in parts
-    ]
+    contexts_NC = torch.from_numpy(together.contexts().astype(np.int64))
+    targets_N = torch.from_numpy(together.targets().astype(np.int64))
 
     def every_row() -> float:
         with torch.no_grad():
             return sum(
                 float(functional.cross_entropy(network(x), y, reduction="sum"))
-                for xs, ys in tensors
-                for x, y in zip(xs.split(4096), ys.split(4096), strict=True)
+                for x, y in zip(contexts_NC.split(4096), targets_N.split(4096), strict=True)
             )
 
     def distinct() -> float:
         return score(model, together, batch_size=4096).summed_nats
 
-    def clock(work: Callable[[], float]) -> float:
-        start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
-
     losses = distinct(), every_row()
-    fast, slow, ratio = interleaved(lambda: clock(distinct), lambda: clock(every_row), 20)
-    report(
-        "names, train + validation losses",
-        fast,
-        slow,
-        ratio,
-        "nats {:.1f} / {:.1f}".format(*losses),
+    return compare(
+        ("exact loss of all names", "every row"),
+        lambda: clock(distinct),
+        lambda: clock(every_row),
+        15,
+        lambda: "nats {:.1f} / {:.1f}".format(*losses),
     )
 
 
-def report(meaning: str, fast: float, slow: float, ratio: float, losses: str) -> None:
-    print(f"{meaning:52s}{fast:10.3f} ms{slow:10.3f} ms{ratio:8.2f}x   {losses}", flush=True)
-
-
-def cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(": ")[1] for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("regimes", nargs="*", default=[*REGIMES, "scoring"])
-    parser.add_argument("--threads", type=int, default=1)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    print(
-        f"{cpu_name()}, {os.cpu_count()} cores, {arguments.threads} thread(s), "
-        f"torch {torch.__version__}"
-    )
-    print(f"{'regime':52s}{'ours':>10s}   {'peer':>10s}   {'ratio':>8s}   losses ours / peer")
-    for name in arguments.regimes:
+def rows(names: Sequence[str] = ()) -> Iterator[Row]:
+    """All comparisons, or some; larger models with one thread and with two."""
+    for name in names or [*REGIMES, "scoring"]:
         if name == "scoring":
-            run_scoring()
-        else:
-            run_training(REGIMES[name])
+            yield run_scoring()
+            continue
+        regime = REGIMES[name]
+        for threads in (1, 2) if regime.batch >= 256 else (1,):
+            yield run_training(regime, threads)
 
 
 if __name__ == "__main__":
-    main()
+    for row in rows(sys.argv[1:]):
+        print(row, flush=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from neural_ngram.errors import ArtifactError
-from neural_ngram.results import Measured, difference, look_up, read_figures, render
+from neural_ngram.results import Measured, difference, look_up, read_figures, render, render_speed
 
 ROOT = Path(__file__).parents[1]
 RUN = Measured(
@@ -74,3 +74,12 @@ def test_each_experiment_of_the_committed_table_has_its_preset():
     figures = read_figures((ROOT / "docs/published.csv").read_text())
     for name in {figure.experiment for figure in figures}:
         assert (ROOT / f"conf/experiment/{name}.yaml").exists()
+
+
+def test_the_speed_table_has_a_row_for_each_comparison():
+    section = render_speed(
+        "task,peer,ours_ms,peer_ms,ratio,reached,machine\n"
+        "encode,the library,6.5906,6.8551,1.05,7 / 7 tokens,a processor\n"
+    )
+    assert "Machine: a processor." in section
+    assert "| encode | 6.591 | 6.855 | 1.05 | the library | 7 / 7 tokens |" in section

@@ -19,9 +19,19 @@ from typing import Any
 from neural_ngram.errors import ArtifactError
 from neural_ngram.metrics import perplexity
 
-__all__ = ["Figure", "Measured", "difference", "look_up", "read_figures", "render"]
+__all__ = [
+    "SPEED",
+    "Figure",
+    "Measured",
+    "difference",
+    "look_up",
+    "read_figures",
+    "render",
+    "render_speed",
+]
 
 SMALL = 5e-7
+SPEED = "## Speed"
 COLUMNS = ("experiment", "figure", "where", "published", "source")
 HEAD = """# Published figures and ours
 
@@ -126,6 +136,28 @@ def render(figures: Sequence[Figure], measured: Mapping[str, Measured], machine:
             rows.append("| " + " | ".join(cells) + " |")
         parts.append("\n".join(rows) + "\n")
     return "\n".join(parts)
+
+
+def render_speed(text: str) -> str:
+    """The Markdown section of a CSV file that `make bench` wrote."""
+    rows = list(csv.DictReader(text.splitlines()))
+    lines = [
+        SPEED,
+        "",
+        "Ours beside the usual way, in turns within one run of `make bench`: medians, and the",
+        "median ratio of neighbouring turns. Written from [speed.csv](speed.csv); how cost grows:",
+        "[growth.csv](growth.csv) and [the picture](growth.png).",
+        "",
+        f"Machine: {rows[0]['machine']}.",
+        "",
+        "| task | ours, ms | peer, ms | ratio | peer | reached, ours / peer |",
+        "| --- " * 6 + "|",
+    ]
+    for row in rows:
+        times = f"{float(row['ours_ms']):,.3f} | {float(row['peer_ms']):,.3f}"
+        ratio = f"{float(row['ratio']):.2f}"
+        lines.append(f"| {row['task']} | {times} | {ratio} | {row['peer']} | {row['reached']} |")
+    return "\n".join(lines) + "\n"
 
 
 def _plain(value: Any) -> str:

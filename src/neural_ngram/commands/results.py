@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from neural_ngram.artifacts import write_text
 from neural_ngram.configuration import composed, typed
-from neural_ngram.results import Figure, Measured, read_figures, render
+from neural_ngram.results import Figure, Measured, read_figures, render, render_speed
 from neural_ngram.settings import Settings
 from neural_ngram.stages import parameters
 from neural_ngram.tracking import newest_run
@@ -17,6 +17,7 @@ __all__ = ["write_results"]
 
 PUBLISHED = Path("docs/published.csv")
 PAGE = Path("docs/results.md")
+SPEED_TABLE = Path("docs/speed.csv")
 ASIDE = ("corpus.path", "corpus.dependency", "training.threads")
 
 
@@ -25,7 +26,10 @@ def write_results() -> None:
     figures = read_figures(PUBLISHED.read_text(encoding="utf-8"))
     names = list(dict.fromkeys(figure.experiment for figure in figures))
     measured = {name: run for name in names if (run := _measured(name, figures)) is not None}
-    write_text(PAGE, render(figures, measured, _machine()))
+    page = render(figures, measured, _machine())
+    if SPEED_TABLE.exists():
+        page += "\n" + render_speed(SPEED_TABLE.read_text(encoding="utf-8"))
+    write_text(PAGE, page)
     print(f"{PAGE}: {len(measured)} of {len(names)} experiments have a run")
     for name in names:
         if name not in measured:

@@ -1,0 +1,88 @@
+"""How cost grows: with the number of windows, the vocabulary and the context length."""
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from measure import clock
+from ngram import zipf_tokens
+
+from neural_ngram.model import Architecture, initialise
+from neural_ngram.randomness import SplitMix64
+from neural_ngram.settings import ModelSettings, OptimizerSettings, TrainingSettings
+from neural_ngram.training.loop import Run
+from neural_ngram.windows import Windows, build_stream
+
+
+class Point(NamedTuple):
+    """What was varied, its value, what was measured, its milliseconds."""
+
+    varied: str
+    value: int
+    measured: str
+    ms: float
+
+
+def step_ms(vocabulary: int, context: int, steps: int = 10) -> float:
+    """The median step of a tanh model (D = 32, H = 64), 256 windows at once."""
+    draws = np.random.default_rng(0).integers(0, vocabulary, 20_000)
+    tokens, offsets = build_stream(
+        [draws], context_length=context, vocabulary_size=vocabulary, pad=None
+    )
+    windows = Windows(tokens=tokens, offsets=offsets, context_length=context)
+    shape = Architecture(
+        vocabulary_size=vocabulary,
+        context_length=context,
+        settings=ModelSettings(hidden="tanh", hidden_width=64, embedding_width=32),
+    )
+    model = initialise(shape, SplitMix64(1), torch.float32)
+    training = TrainingSettings(batch_size=256, max_steps=10**9)
+    with torch.inference_mode():
+        parts = {"train": windows, "validation": windows}
+        run, times = Run(model, parts, OptimizerSettings(), training), []
+        for step in range(1, steps + 3):
+            start = time.perf_counter()
+            run.step(step)
+            times.append(time.perf_counter() - start)
+    return 1e3 * float(np.median(times[2:]))
+
+
+def windows_ms(count: int) -> float:
+    """From encoded documents of 1,000 tokens to contexts and targets of every window."""
+    documents = np.split(zipf_tokens(count, 10_000).astype(np.int64), count // 1000)
+
+    def work() -> None:
+        tokens, offsets = build_stream(documents, context_length=4, vocabulary_size=10_000, pad=0)
+        windows = Windows(tokens=tokens, offsets=offsets, context_length=4)
+        for start in range(0, len(windows), 2**16):
+            windows.contexts(slice(start, start + 2**16))
+            windows.targets(slice(start, start + 2**16))
+
+    return 1e3 * clock(work)
+
+
+def points() -> Iterator[Point]:
+    """All measurements, one thread."""
+    torch.set_num_threads(1)
+    for count in (10**4, 10**5, 10**6, 10**7):
+        yield Point("windows", count, "building all windows, C = 4", windows_ms(count))
+    for vocabulary in (10**2, 10**3, 10**4, 10**5):
+        ms = step_ms(vocabulary, 4)
+        yield Point("vocabulary", vocabulary, "a step of 256 windows, C = 4", ms)
+    for context in (1, 2, 4, 8, 16, 32):
+        yield Point("context", context, "a step of 256 windows, V = 1,000", step_ms(1000, context))
+
+
+def picture(measured: list[Point]) -> Figure:
+    """A panel for each thing varied; both axes logarithmic."""
+    figure = Figure(figsize=(10, 3.2), layout="constrained")
+    varied = list(dict.fromkeys(point.varied for point in measured))
+    for axes, name in zip(figure.subplots(1, len(varied)), varied, strict=True):
+        chosen = [point for point in measured if point.varied == name]
+        axes.loglog([point.value for point in chosen], [point.ms for point in chosen], "o-")
+        axes.set(title=chosen[0].measured, xlabel=name, ylabel="milliseconds")
+        axes.grid(alpha=0.3)
+    return figure
