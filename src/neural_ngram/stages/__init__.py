@@ -60,7 +60,7 @@ _QUIET_HYDRA = (
 )
 
 
-_FIXED_SUMS = {"MKL_CBWR": "AVX2,STRICT", "ATEN_CPU_CAPABILITY": "avx2"}  # read as torch loads
+FIXED_SUMS = {"MKL_CBWR": "AVX2,STRICT", "ATEN_CPU_CAPABILITY": "avx2"}  # read as torch loads
 _walls = Walls("off")
 
 
@@ -79,7 +79,7 @@ def enter() -> None:
         require_text(sys.argv)
         given = parameters_of(Path.cwd(), sys.argv[1:])
         if lookup(given, "training.determinism"):
-            os.environ |= _FIXED_SUMS
+            os.environ |= FIXED_SUMS
         _walls = boundary.enter(label, given)
     except (NeuralNgramError, OSError) as problem:
         sys.exit(f"{label}: error: {problem}")
