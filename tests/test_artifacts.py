@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neural_ngram.artifacts import (
+    Column,
     atomic,
     read_array,
     read_json,
@@ -305,3 +306,13 @@ def test_random_bytes_are_an_artifact_error_or_an_object(tmp_path_factory, junk)
             continue
         assert read is read_json
         assert found == json.loads(junk)
+
+
+def test_a_column_is_read_again_and_again_and_only_as_far_as_asked(tmp_path):
+    texts = [f"text {number}" for number in range(9000)]
+    write_table(tmp_path / "texts.parquet", pd.DataFrame({"id": range(9000), "text": texts}))
+    column = Column(tmp_path / "texts.parquet", "text")
+    assert list(column) == list(column) == texts
+    assert list(Column(tmp_path / "texts.parquet", "text", 5000)) == texts[:5000]
+    with pytest.raises(ArtifactError, match="is missing"):
+        list(Column(tmp_path / "nothing.parquet", "text"))

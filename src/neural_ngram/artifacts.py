@@ -10,17 +10,20 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet
 import safetensors.numpy
 from numpy.typing import NDArray
 
 from neural_ngram.errors import ArtifactError
 
 __all__ = [
+    "Column",
     "atomic",
     "read_array",
     "read_json",
@@ -40,6 +43,7 @@ __all__ = [
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+ROWS_AT_ONCE = 4096
 _DESCRIPTION = "neural_ngram"
 
 
@@ -156,6 +160,24 @@ def read_table(path: Path) -> pd.DataFrame:
     """Read a parquet file."""
     with _reading(path):
         return pd.read_parquet(path)
+
+
+class Column:
+    """A column of text in a parquet file, read a few thousand rows at a time, as often as needed.
+
+    most: how many rows, from the first; None: all.
+    """
+
+    def __init__(self, path: Path, name: str, most: int | None = None) -> None:
+        self.path, self.name, self.most = path, name, most
+
+    def __iter__(self) -> Iterator[str]:
+        return islice(self._values(), self.most)
+
+    def _values(self) -> Iterator[str]:
+        with _reading(self.path), pyarrow.parquet.ParquetFile(self.path) as file:
+            batches = file.iter_batches(ROWS_AT_ONCE, columns=[self.name])
+            yield from chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,7 @@ __all__ = ["Tokenizer", "learn", "load", "merge_table", "save"]
 # spells one is text.
 BOS, EOS, SHARED = "<begin document>", "<end document>", "<document boundary>"
 UNKNOWN = "<unk>"
+TEXTS_AT_ONCE = 1024
 _MARKERS: dict[str, tuple[str, ...]] = {"bos_eos": (BOS, EOS), "shared": (SHARED,), "none": ()}
 
 
@@ -94,18 +95,24 @@ class Tokenizer:
         """(V,) the bytes that each token stands for; none for a marker."""
         return [self._piece(token) for token in self.tokens]
 
-    def encode(self, texts: Sequence[str], *, batch: int = 1024) -> Iterator[NDArray[np.int64]]:
-        """The IDs of each text, without markers.
+    def encode(self, texts: Iterable[str]) -> Iterator[NDArray[np.int64]]:
+        """The IDs of each text, without markers; the texts are taken a thousand at a time.
 
         Raises TokenizerError for a symbol that the vocabulary lacks when there is no <unk>.
         """
-        for start in range(0, len(texts), batch):
-            some = list(texts[start : start + batch])
+        return (ids for _, ids in self.encode_with_text(texts))
+
+    def encode_with_text(self, texts: Iterable[str]) -> Iterator[tuple[str, NDArray[np.int64]]]:
+        """Each text and its IDs; raises what `encode` raises."""
+        source, start = iter(texts), 0
+        while some := list(islice(source, TEXTS_AT_ONCE)):
             try:
                 encodings = self.backend.encode_batch_fast(some, add_special_tokens=False)
             except Exception as problem:
                 raise TokenizerError(self._missing(some, start)) from problem
-            yield from (np.array(encoding.ids, dtype=np.int64) for encoding in encodings)
+            for text, encoding in zip(some, encodings, strict=True):
+                yield text, np.array(encoding.ids, dtype=np.int64)
+            start += len(some)
 
     def encode_bytes(self, data: bytes) -> NDArray[np.int64]:
         """The IDs of any bytes (BPE only); bytes that are no UTF-8 stand for themselves."""
@@ -161,15 +168,15 @@ def _words(text: str) -> list[str]:
     return [word for word, _ in pre_tokenizers.WhitespaceSplit().pre_tokenize_str(text)]
 
 
-def learn(texts: Sequence[str], settings: TokenizerSettings) -> Tokenizer:
-    """Learn a tokenizer from the texts of train.
+def learn(texts: Iterable[str], settings: TokenizerSettings) -> Tokenizer:
+    """Learn a tokenizer from the texts of train, which are read more than once, never all held.
 
     BPE may find fewer merges than asked; the caller sees it in `vocabulary_size`.
 
     Raises TokenizerError when the texts hold fewer than two distinct characters or the vocabulary
     asked for cannot hold the alphabet.
     """
-    if len(set(chain.from_iterable(texts))) < 2:
+    if len(set(islice(_changes(texts), 2))) < 2:
         raise TokenizerError(
             "train holds fewer than two distinct characters, so there is nothing to predict; "
             "check corpus.path"
@@ -197,8 +204,13 @@ def learn(texts: Sequence[str], settings: TokenizerSettings) -> Tokenizer:
     return Tokenizer(backend)
 
 
+def _changes(texts: Iterable[str]) -> Iterator[str]:
+    """The first character of all, then each that differs from the one before it."""
+    return (character for character, _ in groupby(chain.from_iterable(texts)))
+
+
 def _learn_bpe(
-    texts: Sequence[str], settings: TokenizerSettings, markers: tuple[str, ...]
+    texts: Iterable[str], settings: TokenizerSettings, markers: tuple[str, ...]
 ) -> Tokenizer:
     alphabet = len(markers) + 256
     if settings.vocabulary_size < alphabet:

@@ -10,9 +10,10 @@ Left padding is C tokens of BOS in front of each document: then every token of t
 is a target.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from neural_ngram.tokenizer import Tokenizer
 __all__ = ["Windows", "build_stream", "encode", "join", "load", "save", "token_type"]
 
 IntArray = NDArray[np.integer]
+DOCUMENTS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +91,8 @@ def build_stream(
 ) -> tuple[IntArray, NDArray[np.int64]]:
     """Lay encoded documents end to end: (T,) tokens and (D + 1,) offsets.
 
+    The documents are taken as they come; besides the result, memory holds a thousand of them.
+
     With `pad`, C tokens of it stand in front of each document; without, a document of at most C
     tokens yields no window.
 
@@ -96,22 +100,30 @@ def build_stream(
     """
     dtype = token_type(vocabulary_size)
     lead = np.full(0 if pad is None else context_length, 0 if pad is None else pad, dtype=np.int64)
-    parts = [np.concatenate([lead, np.asarray(ids, dtype=np.int64)]) for ids in documents]
-    tokens = np.concatenate([lead[:0], *parts])
-    outside = np.flatnonzero((tokens < 0) | (tokens >= vocabulary_size))
-    if len(outside):
-        raise WindowError(
-            f"token ID {tokens[outside[0]]} at stream position {outside[0]} lies outside the "
-            f"vocabulary of {vocabulary_size}; encode the text with the tokenizer of this pipeline"
-        )
-    lengths = np.array([len(part) for part in parts], dtype=np.int64)
+    blocks, counts, stream = [np.empty(0, dtype=dtype)], list[int](), iter(documents)
+    while block := list(islice(stream, DOCUMENTS_AT_ONCE)):
+        tokens = np.concatenate([part for ids in block for part in (lead, ids)]).astype(np.int64)
+        _require_inside(tokens, sum(map(len, blocks)), vocabulary_size)
+        blocks.append(tokens.astype(dtype))
+        counts += [len(lead) + len(ids) for ids in block]
+    lengths = np.array(counts, dtype=np.int64)
     if not (lengths > context_length).any():
         raise WindowError(
             f"no document is longer than the context of {context_length} tokens "
             f"(the longest of {len(lengths)} has {lengths.max(initial=0)}); "
             "lower windows.context_length or set windows.padding=left"
         )
-    return tokens.astype(dtype), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return np.concatenate(blocks), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _require_inside(tokens: NDArray[np.int64], start: int, vocabulary_size: int) -> None:
+    outside = np.flatnonzero((tokens < 0) | (tokens >= vocabulary_size))
+    if len(outside):
+        raise WindowError(
+            f"token ID {tokens[outside[0]]} at stream position {start + outside[0]} lies outside "
+            f"the vocabulary of {vocabulary_size}; encode the text with the tokenizer of this "
+            "pipeline"
+        )
 
 
 def join(parts: Sequence[Windows]) -> Windows:
@@ -127,7 +139,7 @@ def join(parts: Sequence[Windows]) -> Windows:
 
 
 def encode(
-    texts: list[str], tokenizer: Tokenizer, settings: WindowSettings
+    texts: Iterable[str], tokenizer: Tokenizer, settings: WindowSettings
 ) -> tuple[Windows, dict[str, int]]:
     """The windows of some documents, and counts of what became of them.
 
@@ -138,28 +150,28 @@ def encode(
     C, padded = settings.context_length, settings.padding == "left"
     bos = [] if tokenizer.bos is None or padded else [tokenizer.bos]
     eos = [] if tokenizer.eos is None else [tokenizer.eos]
-    documents: list[IntArray] = []
-    scored_bytes = without_window = 0
-    for text, ids in zip(texts, tokenizer.encode(texts), strict=True):
-        documents.append(np.concatenate([bos, ids, eos]).astype(np.int64))
-        if not padded and len(documents[-1]) <= C:
-            without_window += 1
-            continue
-        unscored = [] if padded else ids[: C - len(bos)].tolist()
-        scored_bytes += len(text.encode()) - len(tokenizer.decode_bytes(unscored))
+    counts = dict.fromkeys(("documents", "documents_without_window", "windows", "scored_bytes"), 0)
+
+    def documents() -> Iterator[IntArray]:
+        for text, ids in tokenizer.encode_with_text(texts):
+            document = np.concatenate([bos, ids, eos]).astype(np.int64)
+            counts["documents"] += 1
+            if not padded and len(document) <= C:
+                counts["documents_without_window"] += 1
+            else:
+                unscored = [] if padded else ids[: C - len(bos)].tolist()
+                known = len(tokenizer.decode_bytes(unscored))
+                counts["scored_bytes"] += len(text.encode()) - known
+            yield document
+
     tokens, offsets = build_stream(
-        documents,
+        documents(),
         context_length=C,
         vocabulary_size=tokenizer.vocabulary_size,
         pad=tokenizer.bos if padded else None,
     )
     windows = Windows(tokens=tokens, offsets=offsets, context_length=C, bos=tokenizer.bos)
-    counts = {
-        "documents": len(documents),
-        "documents_without_window": without_window,
-        "windows": len(windows),
-        "scored_bytes": scored_bytes,
-    }
+    counts["windows"] = len(windows)
     return windows, counts
 
 

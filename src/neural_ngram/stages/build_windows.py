@@ -7,7 +7,7 @@ if __name__ == "__main__":
 
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
-from neural_ngram.artifacts import read_table, sha256_of_file
+from neural_ngram.artifacts import Column, sha256_of_file
 from neural_ngram.settings import Settings
 from neural_ngram.stages import SPLITS, TOKENIZER, WINDOWS, run, say
 
@@ -17,9 +17,8 @@ def main(settings: Settings) -> None:
     tokenizer = tokenizers.load(TOKENIZER)
     for name in ("train", "validation"):
         documents = SPLITS / f"{name}.parquet"
-        texts = read_table(documents)["text"].tolist()
-        if name == "train":
-            texts = texts[: settings.windows.max_train_documents]
+        most = settings.windows.max_train_documents if name == "train" else None
+        texts = Column(documents, "text", most)
         windows, counts = token_windows.encode(texts, tokenizer, settings.windows)
         origin = {
             "padding": settings.windows.padding,

@@ -5,7 +5,7 @@ from neural_ngram.stages import enter
 if __name__ == "__main__":
     enter()
 
-from neural_ngram.artifacts import read_table, write_csv, write_json
+from neural_ngram.artifacts import Column, write_csv, write_json
 from neural_ngram.settings import Settings
 from neural_ngram.stages import SPLITS, TOKENIZER, run, say
 from neural_ngram.tokenizer import learn, merge_table, save
@@ -13,7 +13,7 @@ from neural_ngram.tokenizer import learn, merge_table, save
 
 def main(settings: Settings) -> None:
     """Learn, count what each merge did, save."""
-    texts = read_table(SPLITS / "train.parquet")["text"].tolist()
+    texts = Column(SPLITS / "train.parquet", "text")
     tokenizer = learn(texts, settings.tokenizer)
     sha256 = save(tokenizer, TOKENIZER)
     merges = merge_table(tokenizer, tokenizer.encode(texts))
