@@ -25,11 +25,13 @@ class Scores:
     """What a model gave each window.
 
     log_probabilities: (N,) of the targets, in nats, float64.
-    correct: how many targets were the most probable token (ties to the lower ID).
+    hits: (N,) whether the target was the most probable token (ties to the lower ID).
+    confidences: (N,) the probability of the most probable token, float64.
     """
 
     log_probabilities: NDArray[np.float64]
-    correct: int
+    hits: NDArray[np.bool_]
+    confidences: NDArray[np.float64]
 
     @property
     def tokens(self) -> int:
@@ -49,7 +51,7 @@ class Scores:
     @property
     def accuracy(self) -> float:
         """Share of the targets that were the most probable token."""
-        return self.correct / self.tokens
+        return float(self.hits.mean())
 
 
 def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
@@ -65,27 +67,32 @@ def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
     step = max(1, min(batch_size, MOST_LOGITS // model.architecture.vocabulary_size))
     if 2 * len(contexts) <= len(windows):
         return _score_distinct(model, windows, contexts, step)
-    log_probabilities, correct = np.empty(len(windows)), 0
-    for start in range(0, len(windows), step):
+    N = len(windows)
+    scores = Scores(np.empty(N), np.empty(N, dtype=bool), np.empty(N))
+    for start in range(0, N, step):
         rows = slice(start, start + step)
         log_p_BV = _log_p(model, windows.contexts(rows))
         target_B = windows.targets(rows).astype(np.int64)
-        log_probabilities[rows] = log_p_BV[np.arange(len(target_B)), target_B]
-        correct += int((log_p_BV.argmax(axis=1) == target_B).sum())
-    return Scores(log_probabilities, correct)
+        each, best_B = np.arange(len(target_B)), log_p_BV.argmax(axis=1)
+        scores.log_probabilities[rows] = log_p_BV[each, target_B]
+        scores.hits[rows] = best_B == target_B
+        scores.confidences[rows] = np.exp(log_p_BV[each, best_B])
+    return scores
 
 
 def _score_distinct(model: Model, windows: Windows, contexts: Contexts, step: int) -> Scores:
-    pairs, correct = contexts.pairs, 0
-    log_p_P = np.empty(len(pairs.context))
-    for start in range(0, len(contexts), step):
-        log_p_UV = _log_p(model, windows.contexts(contexts.first[start : start + step]))
+    pairs, U = contexts.pairs, len(contexts)
+    log_p_P, best_U, confidence_U = np.empty(len(pairs.context)), np.empty(U, int), np.empty(U)
+    for start in range(0, U, step):
+        some = slice(start, start + step)
+        log_p_UV = _log_p(model, windows.contexts(contexts.first[some]))
         first, last = np.searchsorted(pairs.context, (start, start + step))
         row_P, target_P = pairs.context[first:last] - start, pairs.target[first:last]
         log_p_P[first:last] = log_p_UV[row_P, target_P]
-        hit_P = log_p_UV.argmax(axis=1)[row_P] == target_P
-        correct += int(pairs.windows[first:last][hit_P].sum())
-    return Scores(log_p_P[pairs.pair_of], correct)
+        best_U[some] = log_p_UV.argmax(axis=1)
+        confidence_U[some] = np.exp(log_p_UV.max(axis=1))
+    hits = best_U[contexts.context_of] == contexts.targets
+    return Scores(log_p_P[pairs.pair_of], hits, confidence_U[contexts.context_of])
 
 
 def _log_p(model: Model, context_BC: NDArray[np.integer]) -> NDArray[np.floating]:

@@ -17,9 +17,15 @@ from neural_ngram import model as models
 from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_figure, write_json
 from neural_ngram.boundary import LEDGER
+from neural_ngram.breakdown import (
+    calibration,
+    calibration_error,
+    loss_by_frequency,
+    loss_by_position,
+)
 from neural_ngram.charts import decomposition_chart
 from neural_ngram.errors import ArtifactError
-from neural_ngram.evaluation import decomposition, logit_rank, mixtures, report
+from neural_ngram.evaluation import Part, decomposition, logit_rank, mixtures, report, summary
 from neural_ngram.leakage import seen_in_train
 from neural_ngram.ngram import load_kneser_ney
 from neural_ngram.scoring import Scores, score
@@ -40,53 +46,25 @@ from neural_ngram.stages.unsealed import enter_in_ledger, read_test
 from neural_ngram.tracking import find_run
 from neural_ngram.windows import Windows
 
+Scored = dict[str, tuple[Windows, Scores]]
+
 
 def main(settings: Settings) -> None:
     """Score every window once, compare, save and log."""
     torch.set_num_threads(settings.training.threads)
     model, origin = models.load(MODEL)
-    metrics, windows, scores = _scored(settings, model, origin)
-    counted = read_json(ORACLE / "metrics.json")
-    rival_N = load_kneser_ney(ORACLE / "kneser_ney.safetensors").log_probabilities(windows)
-    metrics["mixture"] = mixtures(scores.log_probabilities, rival_N)
-    sources = decomposition(
-        floor=counted["oracle"][f"k{windows.context_length}"]["entropy_nats"],
-        train=metrics["train"]["loss_nats"],
-        validation=metrics["validation"]["loss_nats"],
-        rival=counted["kneser_ney"]["validation"]["loss_nats"],
-        mixed=metrics["mixture"],
-    )
-    metrics["gap"] = {
-        "above_floor_nats": sources[1].nats,
-        "train_to_validation_nats": sources[2].nats,
-        "above_rival_nats": sources[3].nats - sources[4].nats,
-    }
-    ranks = logit_rank(model)
-    if ranks:
-        metrics["logit_table"] = ranks
-        say(f"logit table of rank {ranks['rank']} of at most {ranks['rank_bound']}")
-        limited = ranks["rank_bound"] < model.architecture.vocabulary_size - 1
-        say(
-            "above the floor: capacity may be the limit; train longer to see what stays"
-            if limited
-            else "above the floor: optimisation alone, since the widths allow any table"
-        )
-    seen = metrics["validation"]["windows_seen_in_train"]
+    figures, scored = _scored(settings, model, origin)
+    counted, split_report = read_json(ORACLE / "figures.json"), read_json(SPLIT_REPORT)
+    parts = _compared(figures, counted, scored["validation"])
+    figures |= _limits(model, split_report["source_entropies_nats"])
+    seen = figures["validation"]["windows_seen_in_train"]
     say(f"{seen:.1%} of the windows of validation also stand in train, target included")
-    split_report = read_json(SPLIT_REPORT)
-    entropies = split_report["source_entropies_nats"]
-    if entropies:
-        known = entropies[min(windows.context_length, len(entropies) - 1)]
-        metrics["source"] = {"entropy_nats": known}
-        say(f"the source's own entropy with this context is {known:.4f} nats")
-    for part in sources:
+    for part in parts:
         say(f"{part.nats:8.4f} nats   {part.part}: {part.meaning}")
-    write_json(EVALUATION / "metrics.json", metrics)
-    write_csv(EVALUATION / "decomposition.csv", pd.DataFrame(map(asdict, sources)))
-    write_figure(EVALUATION / "decomposition.png", decomposition_chart(sources))
+    _save(figures, parts, scored)
     with find_run(sha256_of_file(MODEL), run_name(settings), parameters(settings)) as tracked:
         tracked.boundary("evaluate", walls().kind)
-        tracked.metrics(dict(_flat(metrics)), settings.training.max_steps)
+        tracked.metrics(dict(_flat(figures)), settings.training.max_steps)
         tracked.metrics(dict(_flat(counted)))
         tracked.metrics(dict(_flat({"leakage": split_report["leakage"]})))
         tracked.artifact(EVALUATION, "evaluation")
@@ -94,32 +72,87 @@ def main(settings: Settings) -> None:
             tracked.artifact(ORACLE / table, "oracle")
 
 
+def _compared(
+    figures: dict[str, Any], counted: dict[str, Any], validation: tuple[Windows, Scores]
+) -> list[Part]:
+    """The parts of the loss; what mixing and comparing gave is added to the figures."""
+    windows, scores = validation
+    rival_N = load_kneser_ney(ORACLE / "kneser_ney.safetensors").log_probabilities(windows)
+    figures["mixture"] = mixtures(scores.log_probabilities, rival_N)
+    parts = decomposition(
+        floor=counted["oracle"][f"k{windows.context_length}"]["entropy_nats"],
+        train=figures["train"]["loss_nats"],
+        validation=figures["validation"]["loss_nats"],
+        rival=counted["kneser_ney"]["validation"]["loss_nats"],
+        mixed=figures["mixture"],
+    )
+    figures["gap"] = {
+        "above_floor_nats": parts[1].nats,
+        "train_to_validation_nats": parts[2].nats,
+        "above_rival_nats": parts[3].nats - parts[4].nats,
+    }
+    return parts
+
+
+def _save(figures: dict[str, Any], parts: list[Part], scored: Scored) -> None:
+    sure = calibration(scored["validation"][1])
+    figures["validation"]["calibration_error"] = calibration_error(sure)
+    write_json(EVALUATION / "figures.json", figures | {"model_sha256": sha256_of_file(MODEL)})
+    write_json(EVALUATION / "metrics.json", summary(figures, parts))
+    write_csv(EVALUATION / "decomposition.csv", pd.DataFrame(map(asdict, parts)))
+    write_figure(EVALUATION / "decomposition.png", decomposition_chart(parts))
+    write_csv(EVALUATION / "positions.csv", loss_by_position(scored))
+    write_csv(EVALUATION / "frequencies.csv", loss_by_frequency(scored))
+    write_csv(EVALUATION / "calibration.csv", sure)
+
+
+def _limits(model: models.Model, source_entropies: list[float]) -> dict[str, Any]:
+    """What is known of the least loss: by the widths of a bigram model, by a made source."""
+    limits: dict[str, Any] = {}
+    ranks = logit_rank(model)
+    if ranks:
+        limits["logit_table"] = ranks
+        say(f"logit table of rank {ranks['rank']} of at most {ranks['rank_bound']}")
+        limited = ranks["rank_bound"] < model.architecture.vocabulary_size - 1
+        say(
+            "above the floor: capacity may be the limit; train longer to see what stays"
+            if limited
+            else "above the floor: optimisation alone, since the widths allow any table"
+        )
+    if source_entropies:
+        known = source_entropies[min(model.architecture.context_length, len(source_entropies) - 1)]
+        limits["source"] = {"entropy_nats": known}
+        say(f"the source's own entropy with this context is {known:.4f} nats")
+    return limits
+
+
 def _scored(
     settings: Settings, model: models.Model, origin: dict[str, Any]
-) -> tuple[dict[str, Any], Windows, Scores]:
-    """The metrics of each partition, and the windows and scores of the last, validation."""
-    metrics: dict[str, Any] = {}
-    parts: dict[str, Windows] = {}
+) -> tuple[dict[str, Any], Scored]:
+    """The figures of each partition, and the windows and scores of train and validation."""
+    figures: dict[str, Any] = {}
+    scored: Scored = {}
     for name, windows, described in _partitions(settings):
-        parts[name] = windows
         if described["tokenizer_sha256"] != origin["tokenizer_sha256"]:
             raise ArtifactError(
                 f"{MODEL} was trained with another tokenizer than the windows of {name} were made "
                 "with; run `dvc repro`"
             )
         scores = score(model, windows, batch_size=settings.evaluation.batch_size)
-        metrics[name] = report(scores, scored_bytes=described["scored_bytes"])
+        scored[name] = windows, scores
+        figures[name] = report(scores, scored_bytes=described["scored_bytes"])
         if name == "test":
-            metrics[name]["looks"] = enter_in_ledger(metrics[name])
-            say(f"test is unsealed: look {metrics[name]['looks']} at this partition, in {LEDGER}")
-        say(_line(name, metrics[name]))
-    for name in metrics.keys() - {"train"}:
-        metrics[name]["windows_seen_in_train"] = seen_in_train(parts["train"], parts[name])
-    return metrics, windows, scores
+            figures[name]["looks"] = enter_in_ledger(figures[name])
+            say(f"test is unsealed: look {figures[name]['looks']} at this partition, in {LEDGER}")
+        say(_line(name, figures[name]))
+    for name in figures.keys() - {"train"}:
+        seen = seen_in_train(scored["train"][0], scored[name][0])
+        figures[name]["windows_seen_in_train"] = seen
+    return figures, {name: scored[name] for name in ("train", "validation")}
 
 
 def _partitions(settings: Settings) -> Iterator[tuple[str, Windows, dict[str, Any]]]:
-    """Name, windows and description of what is scored; validation is the last."""
+    """Name, windows and description of what is scored."""
     if settings.evaluation.unseal_test:
         yield "test", *read_test(settings)
     for name in ("train", "validation"):
