@@ -57,11 +57,14 @@ def test_every_window_is_scored_as_if_alone(vocabulary, tokens, batch_size):
 
 
 @pytest.mark.parametrize("vocabulary", [4, 60])
-def test_accuracy_counts_the_most_probable_token(vocabulary):
+def test_the_most_probable_token_its_probability_and_whether_it_came(vocabulary):
     model, text = fresh(vocabulary), random_windows(vocabulary, 200)
-    best = logits(model, torch.from_numpy(text.contexts().astype(np.int64))).argmax(dim=1)
-    hits = (best.numpy() == text.targets()).sum()
-    assert score(model, text, batch_size=64).hits.sum() == hits
+    every = logits(model, torch.from_numpy(text.contexts().astype(np.int64))).softmax(dim=1)
+    hits = every.argmax(dim=1).numpy() == text.targets()
+    scores = score(model, text, batch_size=64)
+    assert scores.hits.tolist() == hits.tolist()
+    assert scores.accuracy == pytest.approx(hits.mean())
+    np.testing.assert_allclose(scores.confidences, every.max(dim=1).values.numpy(), rtol=1e-12)
 
 
 def test_equal_logits_give_the_loss_of_a_fair_die_and_the_lowest_token():
@@ -70,6 +73,7 @@ def test_equal_logits_give_the_loss_of_a_fair_die_and_the_lowest_token():
     scores = score(model, text, batch_size=2)
     assert scores.loss_nats == pytest.approx(math.log(6))
     assert scores.hits.tolist() == [True, False, False, False, False, False]
+    np.testing.assert_allclose(scores.confidences, 1 / 6)
 
 
 @pytest.mark.parametrize("vocabulary", [4, 60])
@@ -79,6 +83,7 @@ def test_partitions_scored_as_one_get_the_scores_of_each_alone(vocabulary):
     for scores, part in zip(whole.parts([len(part) for part in parts]), parts, strict=True):
         alone = score(model, part, batch_size=16)
         np.testing.assert_allclose(scores.log_probabilities, alone.log_probabilities, rtol=1e-12)
+        np.testing.assert_allclose(scores.confidences, alone.confidences, rtol=1e-12)
         assert scores.hits.tolist() == alone.hits.tolist()
 
 

@@ -22,6 +22,8 @@ from neural_ngram.stages import ORACLE, TOKENIZER, escape, require_text
 
 __all__ = ["main"]
 
+FORMATS = ("safetensors", "onnx", "tokenizer", "word2vec", "toy_gpt")
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one subcommand; returns the exit code."""
@@ -71,12 +73,12 @@ def _add_commands(commands: Any) -> None:
     picture = commands.add_parser("embedding", help="draw the embedding table into a PNG file")
     picture.add_argument("file", type=Path)
     picture.set_defaults(run=lambda chosen: _inspection().draw_embedding(chosen.file))
-    export = commands.add_parser("export", help="write a linear model in another format")
-    export.add_argument("format", choices=["toy_gpt"])
+    export = commands.add_parser("export", help="write the model for other programs")
+    export.add_argument("format", choices=FORMATS)
     export.add_argument("folder", type=Path)
     export.set_defaults(
-        run=lambda chosen: import_module("neural_ngram.commands.toy_gpt").export_toy_gpt(
-            chosen.folder
+        run=lambda chosen: import_module("neural_ngram.commands.export").export(
+            chosen.format, chosen.folder
         )
     )
     rates = commands.add_parser("range", help="learning-rate range test of the current settings")
@@ -148,10 +150,7 @@ def _arpa(file: Path) -> None:
 
 def _arpa_names(tokenizer: tokenizers.Tokenizer) -> list[str]:
     """How ARPA writes each token: markers by its own names, white space by its code point."""
-    names = [
-        "".join(f"<U+{ord(c):04X}>" if c.isspace() else c for c in token)
-        for token in tokenizer.tokens
-    ]
+    names = list(tokenizer.names)
     for marker, name in ((tokenizer.bos, "<s>"), (tokenizer.eos, "</s>")):
         if marker is not None:
             names[marker] = name

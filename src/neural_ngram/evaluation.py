@@ -5,7 +5,7 @@ train, plus the gap between train and validation. Beside it stand the rival (int
 Kneser-Ney over the same windows) and mixtures of the two (Bengio et al. 2003, section 3.1).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,11 @@ from neural_ngram.model import Model, logits, views
 from neural_ngram.ngram import mixture_loss, tuned_weight
 from neural_ngram.scoring import Scores
 
-__all__ = ["Part", "decomposition", "gap_cause", "logit_rank", "mixtures", "report"]
+__all__ = ["Part", "decomposition", "gap_cause", "logit_rank", "mixtures", "report", "summary"]
 
 Floats = NDArray[np.float64]
 LARGEST_TABLE = 4096
+COMPARED = ("loss_nats", "perplexity", "bits_per_byte", "accuracy")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,23 @@ def report(scores: Scores, *, scored_bytes: int) -> dict[str, Any]:
     """The metrics of a neural model on one partition."""
     measured = mean_loss(scores.log_probabilities, scored_bytes=scored_bytes)
     return measured | {"accuracy": scores.accuracy}
+
+
+def summary(figures: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, dict[str, float]]:
+    """The few figures by which experiments are compared, out of all that were measured."""
+    nats = {part.part: part.nats for part in parts}
+    partitions = {
+        name: {key: figures[name][key] for key in COMPARED if key in figures[name]}
+        for name in ("validation", "test")
+        if name in figures
+    }
+    return {
+        "train": {"loss_nats": figures["train"]["loss_nats"]},
+        **partitions,
+        "floor": {"loss_nats": nats["floor"]},
+        "kneser_ney": {"loss_nats": nats["Kneser-Ney"]},
+        "mixture": {"loss_nats": nats["tuned mixture"]},
+    }
 
 
 def mixtures(

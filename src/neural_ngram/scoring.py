@@ -28,10 +28,12 @@ class Scores:
 
     log_probabilities: (N,) of the targets, in nats, float64.
     hits: (N,) whether the target was the most probable token (ties to the lower ID).
+    confidences: (N,) the probability of the most probable token, float64.
     """
 
     log_probabilities: NDArray[np.float64]
     hits: NDArray[np.bool_]
+    confidences: NDArray[np.float64]
 
     @property
     def tokens(self) -> int:
@@ -51,15 +53,14 @@ class Scores:
     @property
     def accuracy(self) -> float:
         """Share of the targets that were the most probable token."""
-        return int(np.count_nonzero(self.hits)) / self.tokens
+        return float(self.hits.mean())
 
     def parts(self, sizes: Sequence[int]) -> list["Scores"]:
         """The scores of partitions that were scored as one, by their numbers of windows."""
         borders = np.cumsum(sizes)[:-1]
-        pairs = zip(
-            np.split(self.log_probabilities, borders), np.split(self.hits, borders), strict=True
-        )
-        return [Scores(*pair) for pair in pairs]
+        columns = (self.log_probabilities, self.hits, self.confidences)
+        split = (np.split(column, borders) for column in columns)
+        return [Scores(*part) for part in zip(*split, strict=True)]
 
 
 def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
@@ -76,26 +77,32 @@ def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
     step = max(1, min(batch_size, MOST_LOGITS // V, MOST_HIDDEN // W))
     if 2 * len(contexts) <= len(windows):
         return _score_distinct(model, windows, contexts, step)
-    log_probabilities, hits = np.empty(len(windows)), np.empty(len(windows), dtype=bool)
-    for start in range(0, len(windows), step):
+    N = len(windows)
+    scores = Scores(np.empty(N), np.empty(N, dtype=bool), np.empty(N))
+    for start in range(0, N, step):
         rows = slice(start, start + step)
         log_p_BV = _log_p(model, windows.contexts(rows))
         target_B = windows.targets(rows).astype(np.int64)
-        log_probabilities[rows] = log_p_BV[np.arange(len(target_B)), target_B]
-        hits[rows] = log_p_BV.argmax(axis=1) == target_B
-    return Scores(log_probabilities, hits)
+        each, best_B = np.arange(len(target_B)), log_p_BV.argmax(axis=1)
+        scores.log_probabilities[rows] = log_p_BV[each, target_B]
+        scores.hits[rows] = best_B == target_B
+        scores.confidences[rows] = np.exp(log_p_BV[each, best_B])
+    return scores
 
 
 def _score_distinct(model: Model, windows: Windows, contexts: Contexts, step: int) -> Scores:
-    pairs = contexts.pairs
-    log_p_P, hit_P = np.empty(len(pairs.context)), np.empty(len(pairs.context), dtype=bool)
-    for start in range(0, len(contexts), step):
-        log_p_UV = _log_p(model, windows.contexts(contexts.first[start : start + step]))
+    pairs, U = contexts.pairs, len(contexts)
+    log_p_P, best_U, confidence_U = np.empty(len(pairs.context)), np.empty(U, int), np.empty(U)
+    for start in range(0, U, step):
+        some = slice(start, start + step)
+        log_p_UV = _log_p(model, windows.contexts(contexts.first[some]))
         first, last = np.searchsorted(pairs.context, (start, start + step))
         row_P, target_P = pairs.context[first:last] - start, pairs.target[first:last]
         log_p_P[first:last] = log_p_UV[row_P, target_P]
-        hit_P[first:last] = log_p_UV.argmax(axis=1)[row_P] == target_P
-    return Scores(log_p_P[pairs.pair_of], hit_P[pairs.pair_of])
+        best_U[some] = log_p_UV.argmax(axis=1)
+        confidence_U[some] = np.exp(log_p_UV.max(axis=1))
+    hits = best_U[contexts.context_of] == contexts.targets
+    return Scores(log_p_P[pairs.pair_of], hits, confidence_U[contexts.context_of])
 
 
 def _log_p(model: Model, context_BC: NDArray[np.integer]) -> NDArray[np.floating]:

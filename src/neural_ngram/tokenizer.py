@@ -91,6 +91,14 @@ class Tokenizer:
         return sorted(vocabulary, key=vocabulary.__getitem__)
 
     @cached_property
+    def names(self) -> list[str]:
+        """(V,) each token without white space, which stands as its code point: <U+0020>."""
+        return [
+            "".join(f"<U+{ord(c):04X}>" if c.isspace() else c for c in token)
+            for token in self.tokens
+        ]
+
+    @cached_property
     def pieces(self) -> list[bytes]:
         """(V,) the bytes that each token stands for; none for a marker."""
         return [self._piece(token) for token in self.tokens]

@@ -1,10 +1,10 @@
-"""Pretrained word vectors in word2vec text format.
+"""Word vectors in word2vec text format.
 
 The first line holds the number of words and the width D; each other line a word and D numbers,
 separated by spaces (Mikolov et al. 2013). GloVe files, which have no first line, are read as well.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from neural_ngram.errors import ArtifactError
 
-__all__ = ["read_word2vec"]
+__all__ = ["read_word2vec", "word2vec"]
 
 
 def read_word2vec(
@@ -42,6 +42,13 @@ def read_word2vec(
             "use vectors of the same language, and tokenizer.kind=word"
         )
     return np.array(list(found), dtype=np.int64), np.stack(list(found.values()))
+
+
+def word2vec(words: Sequence[str], vectors_VD: NDArray[np.floating]) -> Iterator[str]:
+    """The lines of a file that holds each word, free of white space, with every digit."""
+    yield f"{len(words)} {vectors_VD.shape[1]}"
+    for word, vector in zip(words, vectors_VD, strict=True):
+        yield " ".join([word, *map(str, vector)])
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str, str]]:

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SMALL = ("training.max_steps=30", "training.evaluate_every=15", "tokenizer.vocabulary_size=300")
 COPIED = (
-    *("conf", "src", "hydra_plugins", "data/corpus", ".dvc/config"),
+    *("conf", "src", "hydra_plugins", "data/corpus", ".dvc/config", ".dvc/plots"),
     *("dvc.yaml", "params.yaml", ".dvcignore", ".gitignore"),
 )
 

@@ -223,9 +223,9 @@ def test_the_ewt_bigram_reaches_its_floor(run_preset, real_data):
     corpus = f"corpus.path={real_data('ewt')}"
     stages = (*TRAINING, "oracle_conditional_entropy", "evaluate")
     project = run_preset("ewt_bigram_floor", corpus, stages=stages)
-    metrics = read(project, "evaluation/metrics.json")
+    metrics = read(project, "evaluation/figures.json")
     assert metrics["train"]["tokens"] == 290_974
-    floor = read(project, "oracle/metrics.json")["oracle"]["k1"]["entropy_nats"]
+    floor = read(project, "oracle/figures.json")["oracle"]["k1"]["entropy_nats"]
     assert floor == pytest.approx(3.901, abs=0.0005)
     assert 0 <= metrics["gap"]["above_floor_nats"] < 0.001
     assert metrics["logit_table"] == {"rank": 256, "rank_bound": 256}

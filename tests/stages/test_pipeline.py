@@ -67,7 +67,7 @@ def test_one_run_holds_parameters_curves_metrics_and_artifacts(pipeline):
 
 
 def test_evaluation_repeats_the_last_objective_of_training(pipeline):
-    metrics = json.loads((pipeline.folder / "artifacts/evaluation/metrics.json").read_text())
+    metrics = json.loads((pipeline.folder / "artifacts/evaluation/figures.json").read_text())
     with (pipeline.folder / "artifacts/training/objectives.csv").open() as table:
         *_, last = csv.DictReader(table)
     assert last["step"] == "30"

@@ -5,6 +5,7 @@ Here is what the commands share: the settings of params.yaml and the model of th
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from omegaconf import OmegaConf
 
@@ -21,10 +22,11 @@ __all__ = ["Trained", "current_settings", "last_run", "table"]
 
 @dataclass(frozen=True)
 class Trained:
-    """A model and the tokenizer that it belongs to."""
+    """A model, the tokenizer that it belongs to, and the hashes of what it was made from."""
 
     model: models.Model
     tokenizer: tokenizers.Tokenizer
+    origin: dict[str, Any]
 
 
 def current_settings() -> Settings:
@@ -41,7 +43,8 @@ def last_run() -> Trained:
     model, origin = models.load(MODEL)
     if sha256_of_file(TOKENIZER / "tokenizer.json") != origin["tokenizer_sha256"]:
         raise ArtifactError(f"{MODEL} was trained with another tokenizer; run `dvc repro`")
-    return Trained(model, tokenizers.load(TOKENIZER))
+    hashes = {name: origin[name] for name in ("tokenizer_sha256", "documents_sha256")}
+    return Trained(model, tokenizers.load(TOKENIZER), hashes)
 
 
 def table(header: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_table, sha256_of_file, write_csv, write_json
 from neural_ngram.commands import current_settings, last_run
-from neural_ngram.export import (
+from neural_ngram.export.toy_gpt import (
     embedding_table,
     meta,
     training_log,

@@ -18,9 +18,23 @@ from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_figure, write_json
 from neural_ngram.boundary import LEDGER
+from neural_ngram.breakdown import (
+    calibration,
+    calibration_error,
+    loss_by_frequency,
+    loss_by_position,
+)
 from neural_ngram.charts import decomposition_chart
 from neural_ngram.errors import ArtifactError
-from neural_ngram.evaluation import decomposition, gap_cause, logit_rank, mixtures, report
+from neural_ngram.evaluation import (
+    Part,
+    decomposition,
+    gap_cause,
+    logit_rank,
+    mixtures,
+    report,
+    summary,
+)
 from neural_ngram.leakage import seen_in_train
 from neural_ngram.ngram import load_kneser_ney
 from neural_ngram.scoring import Scores, score
@@ -42,47 +56,26 @@ from neural_ngram.stages.unsealed import enter_in_ledger, read_test
 from neural_ngram.tracking import find_run
 from neural_ngram.windows import Windows
 
+Scored = dict[str, tuple[Windows, Scores]]
+
 
 def main(settings: Settings) -> None:
     """Score every window once, compare, save and log."""
     model, origin = models.load(MODEL)
     torch.set_num_threads(models.thread_count(model.architecture, settings.training))
-    metrics, windows, scores = _scored(settings, model, origin)
-    counted = read_json(ORACLE / "metrics.json")
-    _mix(metrics, windows, scores)
-    context_length = model.architecture.context_length
-    ranks = logit_rank(model)
-    if ranks:
-        metrics["logit_table"] = ranks
-        say(f"logit table of rank {ranks['rank']} of at most {ranks['rank_bound']}")
-    sources = decomposition(
-        floor=counted["oracle"][f"k{context_length}"]["entropy_nats"],
-        losses={name: metrics[name]["loss_nats"] for name in ("train", "validation")},
-        rival=counted["kneser_ney"]["validation"]["loss_nats"],
-        mixed=metrics["mixture"],
-        cause=gap_cause(model, ranks),
-    )
-    metrics["gap"] = {
-        "above_floor_nats": sources[1].nats,
-        "train_to_validation_nats": sources[2].nats,
-        "above_rival_nats": sources[3].nats - sources[4].nats,
-    }
-    seen = metrics["validation"]["windows_seen_in_train"]
+    figures, scored = _scored(settings, model, origin)
+    counted, split_report = read_json(ORACLE / "figures.json"), read_json(SPLIT_REPORT)
+    figures |= _limits(model, split_report["source_entropies_nats"])
+    _mix(figures, scored)
+    parts = _compared(model, figures, counted)
+    seen = figures["validation"]["windows_seen_in_train"]
     say(f"{seen:.1%} of the windows of validation also stand in train, target included")
-    split_report = read_json(SPLIT_REPORT)
-    entropies = split_report["source_entropies_nats"]
-    if entropies:
-        known = entropies[min(context_length, len(entropies) - 1)]
-        metrics["source"] = {"entropy_nats": known}
-        say(f"the source's own entropy with this context is {known:.4f} nats")
-    for part in sources:
+    for part in parts:
         say(f"{part.nats:8.4f} nats   {part.part}: {part.meaning}")
-    write_json(EVALUATION / "metrics.json", metrics)
-    write_csv(EVALUATION / "decomposition.csv", pd.DataFrame(map(asdict, sources)))
-    write_figure(EVALUATION / "decomposition.png", decomposition_chart(sources))
+    _save(figures, parts, scored)
     with find_run(sha256_of_file(MODEL), run_name(settings), parameters(settings)) as tracked:
         tracked.boundary("evaluate", walls().kind)
-        tracked.metrics(dict(_flat(metrics)), settings.training.max_steps)
+        tracked.metrics(dict(_flat(figures)), settings.training.max_steps)
         tracked.metrics(dict(_flat(counted)))
         tracked.metrics(dict(_flat({"leakage": split_report["leakage"]})))
         tracked.artifact(EVALUATION, "evaluation")
@@ -90,47 +83,90 @@ def main(settings: Settings) -> None:
             tracked.artifact(ORACLE / table, "oracle")
 
 
+def _compared(model: models.Model, figures: dict[str, Any], counted: dict[str, Any]) -> list[Part]:
+    """The parts of the loss; how far they lie apart is added to the figures."""
+    parts = decomposition(
+        floor=counted["oracle"][f"k{model.architecture.context_length}"]["entropy_nats"],
+        losses={name: figures[name]["loss_nats"] for name in ("train", "validation")},
+        rival=counted["kneser_ney"]["validation"]["loss_nats"],
+        mixed=figures["mixture"],
+        cause=gap_cause(model, figures.get("logit_table")),
+    )
+    figures["gap"] = {
+        "above_floor_nats": parts[1].nats,
+        "train_to_validation_nats": parts[2].nats,
+        "above_rival_nats": parts[3].nats - parts[4].nats,
+    }
+    return parts
+
+
+def _save(figures: dict[str, Any], parts: list[Part], scored: Scored) -> None:
+    seen = {name: scored[name] for name in ("train", "validation")}
+    sure = calibration(seen["validation"][1])
+    figures["validation"]["calibration_error"] = calibration_error(sure)
+    write_json(EVALUATION / "figures.json", figures | {"model_sha256": sha256_of_file(MODEL)})
+    write_json(EVALUATION / "metrics.json", summary(figures, parts))
+    write_csv(EVALUATION / "decomposition.csv", pd.DataFrame(map(asdict, parts)))
+    write_figure(EVALUATION / "decomposition.png", decomposition_chart(parts))
+    write_csv(EVALUATION / "positions.csv", loss_by_position(seen))
+    write_csv(EVALUATION / "frequencies.csv", loss_by_frequency(seen))
+    write_csv(EVALUATION / "calibration.csv", sure)
+
+
+def _limits(model: models.Model, source_entropies: list[float]) -> dict[str, Any]:
+    """What is known of the least loss: by the widths of a bigram model, by a made source."""
+    limits: dict[str, Any] = {}
+    ranks = logit_rank(model)
+    if ranks:
+        limits["logit_table"] = ranks
+        say(f"logit table of rank {ranks['rank']} of at most {ranks['rank_bound']}")
+    if source_entropies:
+        known = source_entropies[min(model.architecture.context_length, len(source_entropies) - 1)]
+        limits["source"] = {"entropy_nats": known}
+        say(f"the source's own entropy with this context is {known:.4f} nats")
+    return limits
+
+
 def _scored(
     settings: Settings, model: models.Model, origin: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Windows], dict[str, Scores]]:
-    """The metrics, windows and scores of each partition."""
-    metrics: dict[str, Any] = {}
-    parts: dict[str, Windows] = {}
-    scored: dict[str, Scores] = {}
+) -> tuple[dict[str, Any], Scored]:
+    """The figures, windows and scores of each partition."""
+    figures: dict[str, Any] = {}
+    scored: Scored = {}
     unknown = tokenizers.load(TOKENIZER).unknown
     for name, windows, described in _partitions(settings):
-        parts[name] = windows
         if described["tokenizer_sha256"] != origin["tokenizer_sha256"]:
             raise ArtifactError(
                 f"{MODEL} was trained with another tokenizer than the windows of {name} were made "
                 "with; run `dvc repro`"
             )
         scores = score(model, windows, batch_size=settings.evaluation.batch_size)
-        scored[name] = scores
-        metrics[name] = report(scores, scored_bytes=described["scored_bytes"])
+        scored[name] = windows, scores
+        figures[name] = report(scores, scored_bytes=described["scored_bytes"])
         if unknown is not None:
-            metrics[name]["unknown_share"] = float((windows.targets() == unknown).mean())
+            figures[name]["unknown_share"] = float((windows.targets() == unknown).mean())
         if name == "test":
-            metrics[name]["looks"] = enter_in_ledger(metrics[name])
-            say(f"test is unsealed: look {metrics[name]['looks']} at this partition, in {LEDGER}")
-        say(_line(name, metrics[name]))
-    for name in metrics.keys() - {"train"}:
-        metrics[name]["windows_seen_in_train"] = seen_in_train(parts["train"], parts[name])
-    return metrics, parts, scored
+            figures[name]["looks"] = enter_in_ledger(figures[name])
+            say(f"test is unsealed: look {figures[name]['looks']} at this partition, in {LEDGER}")
+        say(_line(name, figures[name]))
+    for name in figures.keys() - {"train"}:
+        seen = seen_in_train(scored["train"][0], scored[name][0])
+        figures[name]["windows_seen_in_train"] = seen
+    return figures, scored
 
 
-def _mix(metrics: dict[str, Any], windows: dict[str, Windows], scored: dict[str, Scores]) -> None:
+def _mix(figures: dict[str, Any], scored: Scored) -> None:
     """Add the mixtures with the rival; on test with the weight that was tuned on validation."""
     rival = load_kneser_ney(ORACLE / "kneser_ney.safetensors")
-    rival_N = rival.log_probabilities(windows["validation"])
-    metrics["mixture"] = mixtures(scored["validation"].log_probabilities, rival_N)
+    windows, scores = scored["validation"]
+    rival_N = rival.log_probabilities(windows)
+    figures["mixture"] = mixtures(scores.log_probabilities, rival_N)
     if "test" in scored:
-        rival_N = rival.log_probabilities(windows["test"])
-        weight = metrics["mixture"]["tuned"]["model_weight"]
-        metrics["test"]["kneser_ney"] = {"loss_nats": -float(rival_N.mean())}
-        metrics["test"]["mixture"] = mixtures(
-            scored["test"].log_probabilities, rival_N, weight=weight
-        )
+        windows, scores = scored["test"]
+        rival_N = rival.log_probabilities(windows)
+        weight = figures["mixture"]["tuned"]["model_weight"]
+        figures["test"]["kneser_ney"] = {"loss_nats": -float(rival_N.mean())}
+        figures["test"]["mixture"] = mixtures(scores.log_probabilities, rival_N, weight=weight)
 
 
 def _partitions(settings: Settings) -> Iterator[tuple[str, Windows, dict[str, Any]]]:

@@ -40,7 +40,7 @@ def main(settings: Settings) -> None:
     write_csv(ORACLE / "discounts.csv", pd.DataFrame(discounts))
     save_kneser_ney(rival, ORACLE / "kneser_ney.safetensors")
     floors = {f"k{entropy.order}": {"entropy_nats": entropy.entropy_nats} for entropy in entropies}
-    write_json(ORACLE / "metrics.json", {"oracle": floors, "kneser_ney": losses})
+    write_json(ORACLE / "figures.json", {"oracle": floors, "kneser_ney": losses})
     told = [f"H(next | last {e.order}) = {e.entropy_nats:.4f}" for e in entropies]
     say(", ".join(told if len(told) < 10 else [*told[:8], "…", told[-1]]) + " nats")
     say(

@@ -1,0 +1,58 @@
+"""The card that goes with a model: what it is, what came out, how to load it without us."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from neural_ngram.model import Architecture, parameter_count, parameter_shapes
+from neural_ngram.model.hidden import layer_suffixes
+from neural_ngram.settings import CorpusSettings
+
+__all__ = ["model_card"]
+
+ACTIVATIONS = {
+    "tanh": "np.tanh(z)",
+    "relu": "np.maximum(z, 0)",
+    "sigmoid": "1 / (1 + np.exp(-z))",
+    "gelu": "z * (1 + np.vectorize(math.erf)(z / math.sqrt(2))) / 2",
+}
+
+
+def model_card(
+    name: str,
+    architecture: Architecture,
+    corpus: CorpusSettings,
+    figures: Mapping[str, Any],
+    hashes: Mapping[str, str],
+) -> str:
+    """A README in Markdown, whose Python computes the logits with numpy alone.
+
+    figures: what `evaluate` measured. hashes: SHA-256 by the name of what it identifies.
+    """
+    environment = Environment(
+        loader=PackageLoader("neural_ngram"),
+        autoescape=False,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("card.md").render(
+        name=name,
+        architecture=architecture,
+        settings=architecture.settings,
+        parameters=parameter_count(architecture),
+        shapes=parameter_shapes(architecture),
+        suffixes=layer_suffixes(architecture.settings),
+        activations=ACTIVATIONS,
+        corpus=corpus,
+        source=_source(corpus),
+        losses={part: figures[part] for part in ("train", "validation", "test") if part in figures},
+        hashes=hashes,
+    )
+
+
+def _source(corpus: CorpusSettings) -> str:
+    if corpus.source.documents:
+        return "a Markov source that is drawn anew"
+    return f"`{corpus.path}`" if corpus.path else f"<{(corpus.url or '').split(' ')[0]}>"
