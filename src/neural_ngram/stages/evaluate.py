@@ -5,7 +5,6 @@ from neural_ngram.stages import enter
 if __name__ == "__main__":
     enter()
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -38,6 +37,7 @@ from neural_ngram.stages import (
     say,
     walls,
 )
+from neural_ngram.stages.summary import show, summary
 from neural_ngram.stages.unsealed import enter_in_ledger, read_test
 from neural_ngram.tracking import find_run
 from neural_ngram.windows import Windows
@@ -77,6 +77,7 @@ def main(settings: Settings) -> None:
         say(f"the source's own entropy with this context is {known:.4f} nats")
     for part in sources:
         say(f"{part.nats:8.4f} nats   {part.part}: {part.meaning}")
+    show(summary(metrics, counted, context_length))
     write_json(EVALUATION / "metrics.json", metrics)
     write_csv(EVALUATION / "decomposition.csv", pd.DataFrame(map(asdict, sources)))
     write_figure(EVALUATION / "decomposition.png", decomposition_chart(sources))
@@ -113,7 +114,6 @@ def _scored(
         if name == "test":
             metrics[name]["looks"] = enter_in_ledger(metrics[name])
             say(f"test is unsealed: look {metrics[name]['looks']} at this partition, in {LEDGER}")
-        say(_line(name, metrics[name]))
     for name in metrics.keys() - {"train"}:
         metrics[name]["windows_seen_in_train"] = seen_in_train(parts["train"], parts[name])
     return metrics, parts, scored
@@ -139,15 +139,6 @@ def _partitions(settings: Settings) -> Iterator[tuple[str, Windows, dict[str, An
         yield "test", *read_test(settings)
     for name in ("train", "validation"):
         yield name, *token_windows.load(WINDOWS / name)
-
-
-def _line(name: str, metrics: dict[str, Any]) -> str:
-    return (
-        f"{name:10} {metrics['tokens']:>9,} tokens   {metrics['loss_nats']:.4f} nats   "
-        f"perplexity {metrics.get('perplexity', math.inf):.2f}   "
-        f"{metrics.get('bits_per_byte', math.nan):.4f} bits a byte   "
-        f"accuracy {metrics['accuracy']:.1%}"
-    )
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
