@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from neural_ngram.charts import decomposition_chart
-from neural_ngram.evaluation import decomposition, gap_cause, logit_rank, mixtures, summary
+from neural_ngram.evaluation import decomposition, gap_cause, logit_rank, mixtures
 from neural_ngram.model import Architecture, initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings
@@ -63,9 +63,9 @@ def test_experiments_are_compared_by_few_figures_and_test_appears_when_scored(pa
         "kneser_ney": {"loss_nats": 1.75},
         "mixture": {"loss_nats": 1.35},
     }
-    assert summary(figures, parts) == compared
+    assert compared(figures, parts) == compared
     tested = {**scored, "looks": 2}
-    assert summary(figures | {"test": tested}, parts)["test"] == compared["validation"]
+    assert compared(figures | {"test": tested}, parts)["test"] == compared["validation"]
 
 
 def test_the_chart_stacks_those_three_and_shows_the_others(parts):

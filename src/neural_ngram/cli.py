@@ -59,6 +59,30 @@ def main(arguments: list[str] | None = None) -> int:
 def _add_commands(commands: Any) -> None:
     """The commands that look at the last run; their modules import torch, so only when they run."""
     count = {"type": int, "default": 10, "help": "how many (10)"}
+    generate = commands.add_parser("generate", help="continue a prompt, token by token")
+    generate.description = (
+        "Continue a prompt with the model of the last run. Settings are Hydra overrides: "
+        "generation.temperature=0.5 (0: greedy), generation.top_k=40, generation.top_p=0.9, "
+        "generation.samples=1, generation.max_new_tokens=200, generation.seed=1."
+    )
+    generate.add_argument("prompt")
+    generate.add_argument("overrides", nargs="*", metavar="key=value")
+    generate.add_argument(
+        "--typewriter", type=float, default=0.0, metavar="SECONDS", help="wait after each token"
+    )
+    generate.set_defaults(
+        run=lambda chosen: import_module("neural_ngram.commands.generation").show_continuations(
+            chosen.prompt, chosen.overrides, chosen.typewriter
+        )
+    )
+    playground = commands.add_parser("play", help="open a page to play with trained models")
+    playground.add_argument("--port", type=int, default=8080, help="of 127.0.0.1 (8080)")
+    playground.add_argument("--no-browser", action="store_true", help="serve, but open nothing")
+    playground.set_defaults(
+        run=lambda chosen: import_module("neural_ngram.commands.playground").play(
+            chosen.port, browser=not chosen.no_browser
+        )
+    )
     following = commands.add_parser("next", help="the most probable next tokens after a prompt")
     following.add_argument("prompt")
     following.add_argument("--count", **count)

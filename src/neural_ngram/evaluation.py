@@ -18,7 +18,7 @@ from neural_ngram.model import Model, logits, views
 from neural_ngram.ngram import mixture_loss, tuned_weight
 from neural_ngram.scoring import Scores
 
-__all__ = ["Part", "decomposition", "gap_cause", "logit_rank", "mixtures", "report", "summary"]
+__all__ = ["Part", "compared", "decomposition", "gap_cause", "logit_rank", "mixtures", "report"]
 
 Floats = NDArray[np.float64]
 LARGEST_TABLE = 4096
@@ -40,7 +40,7 @@ def report(scores: Scores, *, scored_bytes: int) -> dict[str, Any]:
     return measured | {"accuracy": scores.accuracy}
 
 
-def summary(figures: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, dict[str, float]]:
+def compared(figures: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, dict[str, float]]:
     """The few figures by which experiments are compared, out of all that were measured."""
     nats = {part.part: part.nats for part in parts}
     partitions = {

@@ -3,11 +3,13 @@
 Here is what the commands share: the settings of params.yaml and the model of the last run.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
 
 from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
@@ -29,17 +31,20 @@ class Trained:
     origin: dict[str, Any]
 
 
-def current_settings() -> Settings:
-    """The settings of params.yaml; raises ArtifactError when there is none."""
-    path = Path("params.yaml")
-    if not path.exists():
-        raise ArtifactError(f"there is no params.yaml in {Path.cwd()}; run from the project's root")
-    configuration = OmegaConf.load(path)
-    return typed(configuration, Path.cwd())  # type: ignore[arg-type]
+def current_settings(overrides: Sequence[str] = ()) -> Settings:
+    """The settings of params.yaml with Hydra overrides; raises ArtifactError without the file."""
+    root = Path.cwd()
+    if not (root / "params.yaml").exists():
+        raise ArtifactError(f"there is no params.yaml in {root}; run from the project's root")
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(root), version_base="1.3"):
+        return typed(compose("params", list(overrides)), root)
 
 
 def last_run() -> Trained:
     """The trained model and its tokenizer; raises ArtifactError when they do not fit."""
+    if not MODEL.exists():
+        raise ArtifactError(f"there is no model in {MODEL} yet; run `dvc repro` first")
     model, origin = models.load(MODEL)
     if sha256_of_file(TOKENIZER / "tokenizer.json") != origin["tokenizer_sha256"]:
         raise ArtifactError(f"{MODEL} was trained with another tokenizer; run `dvc repro`")

@@ -5,7 +5,6 @@ from neural_ngram.stages import enter
 if __name__ == "__main__":
     enter()
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -28,12 +27,12 @@ from neural_ngram.charts import decomposition_chart
 from neural_ngram.errors import ArtifactError
 from neural_ngram.evaluation import (
     Part,
+    compared,
     decomposition,
     gap_cause,
     logit_rank,
     mixtures,
     report,
-    summary,
 )
 from neural_ngram.leakage import seen_in_train
 from neural_ngram.ngram import load_kneser_ney
@@ -52,6 +51,7 @@ from neural_ngram.stages import (
     say,
     walls,
 )
+from neural_ngram.stages.summary import show, summary
 from neural_ngram.stages.unsealed import enter_in_ledger, read_test
 from neural_ngram.tracking import find_run
 from neural_ngram.windows import Windows
@@ -72,6 +72,7 @@ def main(settings: Settings) -> None:
     say(f"{seen:.1%} of the windows of validation also stand in train, target included")
     for part in parts:
         say(f"{part.nats:8.4f} nats   {part.part}: {part.meaning}")
+    show(summary(figures, counted, model.architecture.context_length))
     _save(figures, parts, scored)
     with find_run(sha256_of_file(MODEL), run_name(settings), parameters(settings)) as tracked:
         tracked.boundary("evaluate", walls().kind)
@@ -105,7 +106,7 @@ def _save(figures: dict[str, Any], parts: list[Part], scored: Scored) -> None:
     sure = calibration(seen["validation"][1])
     figures["validation"]["calibration_error"] = calibration_error(sure)
     write_json(EVALUATION / "figures.json", figures | {"model_sha256": sha256_of_file(MODEL)})
-    write_json(EVALUATION / "metrics.json", summary(figures, parts))
+    write_json(EVALUATION / "metrics.json", compared(figures, parts))
     write_csv(EVALUATION / "decomposition.csv", pd.DataFrame(map(asdict, parts)))
     write_figure(EVALUATION / "decomposition.png", decomposition_chart(parts))
     write_csv(EVALUATION / "positions.csv", loss_by_position(seen))
@@ -148,7 +149,6 @@ def _scored(
         if name == "test":
             figures[name]["looks"] = enter_in_ledger(figures[name])
             say(f"test is unsealed: look {figures[name]['looks']} at this partition, in {LEDGER}")
-        say(_line(name, figures[name]))
     for name in figures.keys() - {"train"}:
         seen = seen_in_train(scored["train"][0], scored[name][0])
         figures[name]["windows_seen_in_train"] = seen
@@ -175,15 +175,6 @@ def _partitions(settings: Settings) -> Iterator[tuple[str, Windows, dict[str, An
         yield "test", *read_test(settings)
     for name in ("train", "validation"):
         yield name, *token_windows.load(WINDOWS / name)
-
-
-def _line(name: str, metrics: dict[str, Any]) -> str:
-    return (
-        f"{name:10} {metrics['tokens']:>9,} tokens   {metrics['loss_nats']:.4f} nats   "
-        f"perplexity {metrics.get('perplexity', math.inf):.2f}   "
-        f"{metrics.get('bits_per_byte', math.nan):.4f} bits a byte   "
-        f"accuracy {metrics['accuracy']:.1%}"
-    )
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:

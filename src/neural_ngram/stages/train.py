@@ -72,7 +72,8 @@ def main(settings: Settings) -> float:
             tracked.kill(checkpoints.abandoned())
             for name, origin in origins.items():
                 tracked.dataset(name, origin["documents_sha256"], WINDOWS / name)
-            with progress(settings.training.max_steps) as watch:
+            together = min(settings.training.batch_size, len(windows["train"]))
+            with progress(settings.training.max_steps, together) as watch:
                 record = resume(model, windows, settings, watch, checkpoints)
             say(
                 f"the first loss was {record.objectives[0].train_loss_nats:.4f} nats, beside "

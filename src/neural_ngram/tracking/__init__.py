@@ -9,7 +9,7 @@ A store that is down, slow or broken never loses a training: what it does not ta
 spool beside it, and `neural-ngram sync` sends it later.
 """
 
-from neural_ngram.tracking.past import PastRun, newest_run
+from neural_ngram.tracking.past import PastRun, newest_run, past_runs
 from neural_ngram.tracking.run import Run, find_run, git_commit, start_run
 from neural_ngram.tracking.spool import synchronise
 from neural_ngram.tracking.store import MODEL_TAG, TRAINING_TAG
@@ -22,6 +22,7 @@ __all__ = [
     "find_run",
     "git_commit",
     "newest_run",
+    "past_runs",
     "start_run",
     "synchronise",
 ]

@@ -1,8 +1,9 @@
 """Finished runs, for reading."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,7 +12,7 @@ from mlflow import MlflowClient
 
 from neural_ngram.tracking.store import MODEL_TAG, connect
 
-__all__ = ["PastRun", "newest_run"]
+__all__ = ["PastRun", "newest_run", "past_runs"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,10 @@ class PastRun:
 
     client: MlflowClient
     run_id: str
+    name: str
+    model_sha256: str
+    parameters: Mapping[str, str]
+    started: datetime
     seconds: float
 
     def history(self, name: str) -> dict[int, float]:
@@ -42,8 +47,32 @@ class PastRun:
         content: dict[str, Any] = json.loads(text)
         return content
 
+    def download(self, folder: str, target: Path) -> Path:
+        """A copy of a folder of artifacts, below `target`; raises what MLflow raises."""
+        return Path(self.client.download_artifacts(self.run_id, folder, str(target)))
+
     def _files(self, folder: str) -> list[str]:
         return [a.path for a in self.client.list_artifacts(self.run_id, folder) if not a.is_dir]
+
+
+def past_runs() -> Iterator[PastRun]:
+    """The finished trainings, newest first."""
+    client, experiment = connect()
+    runs = client.search_runs(
+        [experiment], "attributes.status = 'FINISHED'", order_by=["attributes.start_time DESC"]
+    )
+    for run in runs:
+        if MODEL_TAG in run.data.tags:
+            info, logged = run.info, run.data
+            yield PastRun(
+                client=client,
+                run_id=info.run_id,
+                name=info.run_name,
+                model_sha256=logged.tags[MODEL_TAG],
+                parameters=logged.params,
+                started=datetime.fromtimestamp(info.start_time / 1000),
+                seconds=(info.end_time - info.start_time) / 1000,
+            )
 
 
 def newest_run(parameters: Mapping[str, object], defaults: Mapping[str, object]) -> PastRun | None:
@@ -52,14 +81,8 @@ def newest_run(parameters: Mapping[str, object], defaults: Mapping[str, object])
     defaults: what stands for a parameter that a run did not log, being older than the setting.
     """
     wanted = {name: (str(value), str(defaults[name])) for name, value in parameters.items()}
-    client, experiment = connect()
-    runs = client.search_runs(
-        [experiment], "attributes.status = 'FINISHED'", order_by=["attributes.start_time DESC"]
-    )
-    for run in runs:
-        logged = run.data.params
-        same = all(logged.get(name, default) == value for name, (value, default) in wanted.items())
-        if same and MODEL_TAG in run.data.tags:
-            seconds = (run.info.end_time - run.info.start_time) / 1000
-            return PastRun(client, run.info.run_id, seconds)
+    for run in past_runs():
+        logged = run.parameters
+        if all(logged.get(name, default) == value for name, (value, default) in wanted.items()):
+            return run
     return None

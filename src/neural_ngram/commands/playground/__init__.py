@@ -1,0 +1,63 @@
+"""A page on this machine to play with trained models, at http://127.0.0.1.
+
+`view` computes what is shown, `page` shows it (with NiceGUI, the extra `play`), and here the models
+are gathered: that of the last run, and those of other runs in MLflow.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from neural_ngram import model as models
+from neural_ngram import tokenizer as tokenizers
+from neural_ngram.artifacts import sha256_of_file
+from neural_ngram.commands import current_settings, last_run
+from neural_ngram.commands.playground.view import Playable
+from neural_ngram.errors import ArtifactError
+from neural_ngram.stages import MODEL
+from neural_ngram.tracking import PastRun, past_runs
+
+__all__ = ["play"]
+
+LAST_RUN = "the model in artifacts/"
+
+
+def play(port: int, *, browser: bool) -> None:
+    """Serve the page until interrupted.
+
+    Raises ArtifactError when there is no model, or NiceGUI is not installed.
+    """
+    if find_spec("nicegui") is None:
+        raise ArtifactError(
+            "the playground needs NiceGUI, which is not installed; run "
+            "`pip install -c constraints.txt -e '.[play]'`"
+        )
+    from neural_ngram.commands.playground.page import serve  # noqa: PLC0415 - an extra
+
+    serve(_shelf(), current_settings().generation, port, browser=browser)
+
+
+def _shelf() -> dict[str, Callable[[], Playable]]:
+    """How to load each model, by the name that it is chosen by; the last run's comes first."""
+    last = last_run()
+    shelf: dict[str, Callable[[], Playable]] = {
+        LAST_RUN: lambda: Playable(last.model, last.tokenizer)
+    }
+    known = sha256_of_file(MODEL)
+    for past in (each for each in past_runs() if each.model_sha256 != known):
+        shelf[f"{past.name} · {past.started:%d %b %H:%M} · {past.run_id[:6]}"] = cache(
+            partial(_loaded, past)
+        )
+    return shelf
+
+
+def _loaded(past: PastRun) -> Playable:
+    with TemporaryDirectory() as copy:
+        file = past.download("model", Path(copy)) / "model.safetensors"
+        folder = past.download("tokenizer", Path(copy))
+        model, origin = models.load(file)
+        if sha256_of_file(folder / "tokenizer.json") != origin["tokenizer_sha256"]:
+            raise ArtifactError(f"the tokenizer of run {past.run_id} is not that of its model")
+        return Playable(model, tokenizers.load(folder))

@@ -1,0 +1,148 @@
+"""The playground, typed and clicked in a real browser."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from playwright.sync_api import Page, expect, sync_playwright
+
+from neural_ngram import model as models
+from neural_ngram import tokenizer as tokenizers
+from neural_ngram.artifacts import sha256_of_file
+from neural_ngram.model import Architecture, Model, initialise
+from neural_ngram.randomness import SplitMix64
+from neural_ngram.settings import ModelSettings, TokenizerSettings
+from neural_ngram.tracking import MODEL_TAG, start_run
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = "<script>document.title='broken'</script>"
+PATIENCE = 30
+
+
+def model_of_order(shift: int, size: int) -> Model:
+    """After the token of ID t comes t + shift."""
+    settings = ModelSettings(embedding_width=size, hidden="none")
+    shape = Architecture(vocabulary_size=size, context_length=1, settings=settings)
+    model = initialise(shape, SplitMix64(1), torch.float64)
+    model.parameters["embedding"].copy_(torch.eye(size))
+    model.parameters["output"].copy_(4 * torch.eye(size).roll(shift, dims=1))
+    return model
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model in artifacts/, by which the words follow each other, and a run that goes backwards"""
+    folder = tmp_path_factory.mktemp("playground")
+    for name in ("conf", "src", "params.yaml"):
+        (folder / name).symlink_to(ROOT / name)
+    corpus = [f"{SCRIPT} one three two"]
+    tokenizer = tokenizers.learn(corpus, TokenizerSettings(kind="word", markers="none"))
+    sha256 = tokenizers.save(tokenizer, folder / "artifacts/tokenizer")
+    origin = {"tokenizer_sha256": sha256, "documents_sha256": "0" * 64}
+    models.save(model_of_order(1, 4), folder / "artifacts/model/model.safetensors", origin)
+    backwards = folder / "backwards/model.safetensors"
+    models.save(model_of_order(-1, 4), backwards, origin)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("DVC_ROOT", str(folder))
+        environment.delenv("MLFLOW_TRACKING_URI", raising=False)
+        with start_run("backwards", {}) as run:
+            run.tags({MODEL_TAG: sha256_of_file(backwards)})
+            run.artifact(backwards, "model")
+            run.artifact(folder / "artifacts/tokenizer", "tokenizer")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(project: Path) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "DVC_ROOT": str(project), "PYTHONPATH": str(ROOT / "src")}
+    environment.pop("MLFLOW_TRACKING_URI", None)
+    environment.pop("PYTEST_CURRENT_TEST", None)
+    code = "import sys; from neural_ngram.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "play", "--no-browser", "--port", str(port)]
+    with subprocess.Popen(command, cwd=project, env=environment) as server:
+        until = time.monotonic() + PATIENCE
+        while not _answers(port):
+            assert server.poll() is None, "the server ended"
+            assert time.monotonic() < until, "the server does not answer"
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/"
+        server.terminate()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def page(address: str) -> Iterator[Page]:
+    """The page in a browser that is told of every request that leaves the machine."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("there is no chromium; `apt-get install chromium` brings one")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        page.set_default_timeout(PATIENCE * 1000)
+        expect.set_options(timeout=PATIENCE * 1000)
+        requests = list[str]()
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(address)
+        page.get_by_label("Prompt").fill("one")
+        expect(page.locator(".side").nth(1).locator(".bar")).to_have_count(4)
+        yield page
+        browser.close()
+    assert [url for url in requests if not url.startswith((address, "data:", "blob:"))] == []
+
+
+def leftmost(page: Page, slider: str) -> None:
+    page.get_by_label(slider, exact=True).click(position={"x": 1, "y": 10})
+
+
+def test_two_models_are_compared_and_text_of_the_corpus_does_not_run(page: Page):
+    forwards, backwards = page.locator(".side").all()
+    expect(forwards.locator(".token").first).to_have_text("three")
+    expect(backwards.locator(".token").first).to_have_text(SCRIPT)
+    backwards.locator(".bar").first.click()
+    expect(page.get_by_label("Prompt")).to_have_value(f"one {SCRIPT}")
+    expect(forwards.locator(".token").first).to_have_text("one")
+    expect(page).to_have_title("neural n-gram")
+
+
+def test_a_click_appends_a_token_and_sampling_goes_on(page: Page):
+    forwards = page.locator(".side").first
+    forwards.locator(".bar").first.click()
+    expect(page.get_by_label("Prompt")).to_have_value("one three")
+    leftmost(page, "temperature")
+    expect(forwards.locator(".bar")).to_have_count(1)
+    expect(forwards.locator(".bar .number")).to_have_text("100.0%")
+    leftmost(page, "new tokens")
+    forwards.get_by_role("button", name="sample on").click()
+    expect(page.get_by_label("Prompt")).to_have_value("one three two")
+
+
+def test_top_k_leaves_so_many_tokens(page: Page):
+    page.get_by_role("slider", name="top-k").press("ArrowRight")
+    expect(page.locator(".side").first.locator(".bar")).to_have_count(1)
+
+
+def test_neighbours_of_a_token_are_listed_and_an_unknown_one_is_told(page: Page):
+    side = page.locator(".side").first
+    page.get_by_label("Neighbours of token").fill("one")
+    expect(side.locator(".neighbour")).to_have_count(3)
+    page.get_by_label("Neighbours of token").fill("four")
+    expect(side.locator(".refused")).to_contain_text("no token of the vocabulary is 'four'")
+
+
+def test_a_phone_needs_no_scrolling_sideways(page: Page):
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

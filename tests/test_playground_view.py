@@ -1,0 +1,74 @@
+"""What the playground shows of a model."""
+
+import pytest
+import torch
+
+from neural_ngram.commands.playground.view import Playable, choices, continued, neighbours, shown
+from neural_ngram.errors import TokenizerError
+from neural_ngram.model import Architecture, initialise
+from neural_ngram.randomness import SplitMix64
+from neural_ngram.settings import GenerationSettings, ModelSettings, TokenizerSettings
+from neural_ngram.tokenizer import learn
+
+GREEDY = GenerationSettings(temperature=0, max_new_tokens=2)
+
+
+def playable(text: str, settings: TokenizerSettings) -> Playable:
+    """After the token of ID t comes t + 1, and after the last the first."""
+    tokenizer = learn([text], settings)
+    V = tokenizer.vocabulary_size
+    shape = Architecture(
+        vocabulary_size=V,
+        context_length=1,
+        settings=ModelSettings(embedding_width=V, hidden="none"),
+    )
+    model = initialise(shape, SplitMix64(1), torch.float64)
+    model.parameters["embedding"].copy_(torch.eye(V))
+    model.parameters["output"].copy_(2 * torch.eye(V).roll(1, dims=1))
+    return Playable(model, tokenizer)
+
+
+WORDS = playable("a b c", TokenizerSettings(kind="word", markers="none"))
+BYTES = playable("ab", TokenizerSettings(vocabulary_size=258))
+
+
+def test_choices_have_the_probabilities_that_are_drawn_from():
+    asked = GenerationSettings(temperature=2)  # logits 2, 0, 0 over 2: e / (e + 2)
+    first, *others = choices(WORDS, b"a", asked, 9)
+    assert (first.label, first.prompt) == ("b", b"a b")
+    assert first.probability == pytest.approx(0.5761168847658291)
+    assert [other.label for other in others] == ["a", "c"]
+    top = GenerationSettings(temperature=2, top_k=2)  # e / (e + 1)
+    kept = choices(WORDS, b"a", top, 9)
+    assert [choice.probability for choice in kept] == pytest.approx(
+        [0.7310585786300049, 0.2689414213699951]
+    )
+    assert [choice.probability for choice in choices(WORDS, b"a", GREEDY, 9)] == [1]
+
+
+def test_a_prompt_goes_on_token_by_token():
+    assert continued(WORDS, b"a", GREEDY) == b"a b c"
+
+
+def test_a_picked_byte_within_a_character_is_kept_until_the_character_is_whole():
+    prompt = "é".encode()[:1]
+    labels = {choice.label: choice.prompt for choice in choices(BYTES, prompt, GREEDY, 1)}
+    assert labels == {"\\xc4": prompt + b"\xc4"}
+    assert shown(prompt) == "\ufffd"
+    with pytest.raises(TokenizerError, match="ends within a character"):
+        choices(WORDS, prompt, GREEDY, 1)
+
+
+def test_the_end_of_a_document_adds_nothing_to_the_prompt():
+    asked = GenerationSettings(temperature=1, top_k=1)
+    end = BYTES.tokenizer.eos
+    BYTES.model.parameters["output"][2 + ord("a"), end] = 9
+    (choice,) = choices(BYTES, b"a", asked, 9)
+    assert (choice.label, choice.prompt) == ("<end document>", b"a")
+
+
+def test_neighbours_are_found_by_how_a_token_reads():
+    assert neighbours(WORDS, "a", 5) == [("b", 0.0), ("c", 0.0)]
+    assert len(neighbours(BYTES, "␣", 3)) == 3
+    with pytest.raises(TokenizerError, match="no token of the vocabulary is 'x'"):
+        neighbours(WORDS, "x", 5)
