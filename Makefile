@@ -14,6 +14,7 @@ repro: .venv/installed
 	dvc repro
 	@echo
 	@dvc metrics show
+	@neural-ngram report
 	@echo
 	@echo "Next: . .venv/bin/activate   then  dvc plots show | dvc exp run -S model=bengio | make ui"
 

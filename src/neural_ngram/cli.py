@@ -114,6 +114,8 @@ def _add_commands(commands: Any) -> None:
             "neural_ngram.commands.learning_rate"
         ).sweep_learning_rates(chosen.low, chosen.high, chosen.steps)
     )
+    page = commands.add_parser("report", help="write a page of what the last run measured")
+    page.set_defaults(run=lambda _: import_module("neural_ngram.commands.report").write_report())
     reference = commands.add_parser("settings", help="write docs/settings.md: every setting")
     reference.set_defaults(
         run=lambda _: import_module("neural_ngram.commands.reference").write_reference()
