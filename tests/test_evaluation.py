@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from neural_ngram.charts import decomposition_chart
-from neural_ngram.evaluation import decomposition, gap_cause, logit_rank, mixtures
+from neural_ngram.evaluation import compared, decomposition, gap_cause, logit_rank, mixtures
 from neural_ngram.model import Architecture, initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings
@@ -56,16 +56,16 @@ def test_the_gap_above_the_floor_is_put_down_to_its_cause(parts):
 def test_experiments_are_compared_by_few_figures_and_test_appears_when_scored(parts):
     scored = {"loss_nats": 1.5, "perplexity": 4.48, "accuracy": 0.2, "tokens": 7}
     figures = {"train": {**scored, "loss_nats": 1.25}, "validation": scored, "gap": {"x": 1.0}}
-    compared = {
+    wanted = {
         "train": {"loss_nats": 1.25},
         "validation": {"loss_nats": 1.5, "perplexity": 4.48, "accuracy": 0.2},
         "floor": {"loss_nats": 0.5},
         "kneser_ney": {"loss_nats": 1.75},
         "mixture": {"loss_nats": 1.35},
     }
-    assert compared(figures, parts) == compared
+    assert compared(figures, parts) == wanted
     tested = {**scored, "looks": 2}
-    assert compared(figures | {"test": tested}, parts)["test"] == compared["validation"]
+    assert compared(figures | {"test": tested}, parts)["test"] == wanted["validation"]
 
 
 def test_the_chart_stacks_those_three_and_shows_the_others(parts):

@@ -103,7 +103,8 @@ def test_the_folder_holds_no_pickle_and_names_exact_versions_without_a_host(
     assert {path.suffix for path in files - set((folder / "code").rglob("*"))} == {
         *("", ".safetensors", ".json", ".txt", ".yaml")
     }
-    assert {path.suffix for path in (folder / "code").rglob("*") if path.is_file()} == {".py"}
+    code = {path.suffix for path in (folder / "code").rglob("*") if path.is_file()}
+    assert code == {".py", ".css", ".html", ".md"}
     lines = (folder / "requirements.txt").read_text().splitlines()
     assert all(len(line.split("==")) == 2 and "+" not in line for line in lines)
     assert yaml.safe_load((folder / "python_env.yaml").read_text())["dependencies"] == [
