@@ -62,6 +62,7 @@ literature: .venv/installed
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	@echo 'Installing into .venv: 2 GB, some minutes'
 	$(PYTHON) -m venv .venv
 	pip install --quiet --editable '.[dev]' --constraint constraints.txt
 	@touch $@

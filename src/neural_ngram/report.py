@@ -70,7 +70,7 @@ def render(measured: Measured) -> str:
         parts={row["part"]: row for row in measured.parts.to_dict("records")},
         looks=[look for look in measured.looks if _is_of_this_split(look, measured)],
         charts={name: chart.to_dict() for name, chart in _charts(measured).items()},
-        library=vl_convert.javascript_bundle(),
+        library=vl_convert.javascript_bundle(),  # type: ignore[call-arg]
     )
 
 
