@@ -108,7 +108,7 @@ def compare_entropies() -> Row:
         lambda: clock(partial(conditional_entropies, windows)),
         lambda: clock(partial(entropies_by_counter, windows)),
         3,
-        lambda: "H(next | last 3) {:.4f} / {:.4f}".format(*found),
+        lambda: "H(next / last 3) {:.4f} / {:.4f}".format(*found),
     )
 
 
