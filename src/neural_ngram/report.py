@@ -11,8 +11,9 @@ import altair as alt
 import numpy as np
 import pandas as pd
 import vl_convert
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import NDArray
+
+from neural_ngram.templates import fill
 
 __all__ = ["MOST_TOKENS", "EmbeddingMap", "Measured", "embedding_map", "render"]
 
@@ -57,14 +58,8 @@ class Measured:
 
 def render(measured: Measured) -> str:
     """The page."""
-    environment = Environment(
-        loader=PackageLoader("neural_ngram"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html").render(
+    return fill(
+        "report.html",
         measured=measured,
         figures=measured.figures,
         parts={row["part"]: row for row in measured.parts.to_dict("records")},

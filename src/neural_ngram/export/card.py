@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from neural_ngram.model import Architecture, parameter_count, parameter_shapes
 from neural_ngram.model.hidden import layer_suffixes
 from neural_ngram.settings import CorpusSettings
+from neural_ngram.templates import fill
 
 __all__ = ["model_card"]
 
@@ -30,14 +29,8 @@ def model_card(
 
     figures: what `evaluate` measured. hashes: SHA-256 by the name of what it identifies.
     """
-    environment = Environment(
-        loader=PackageLoader("neural_ngram"),
-        autoescape=False,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("card.md").render(
+    return fill(
+        "card.md",
         name=name,
         architecture=architecture,
         settings=architecture.settings,

@@ -1,0 +1,18 @@
+"""Pages made of a template, a file each, and values; what is put into HTML is escaped."""
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+__all__ = ["fill"]
+
+
+def fill(template: str, **values: object) -> str:
+    """The page; raises what jinja2 raises for a name that no value is given for."""
+    environment = Environment(
+        loader=PackageLoader("neural_ngram"),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(template).render(**values)
