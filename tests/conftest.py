@@ -1,7 +1,14 @@
 """What the tests share: where the real corpora lie, and how hypothesis searches."""
 
 import os
-from collections.abc import Callable
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +80,39 @@ def store(tmp_path_factory: pytest.TempPathFactory, packaged_chain: Path) -> Pat
             with find_run(name, "unused", {}) as run:
                 run.model(packaged_chain)
     return folder / "runs"
+
+
+@contextmanager
+def _served(
+    command: str, health: str, folder: Path, environment: Mapping[str, str]
+) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", *command.split(), "--host", "127.0.0.1", "--port", str(port)],
+        cwd=folder,
+        env=os.environ | environment,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    for _ in range(360):
+        with suppress(OSError):
+            urllib.request.urlopen(address + health, timeout=5).close()
+            break
+        assert process.poll() is None
+        time.sleep(0.5)
+    yield address
+    os.killpg(process.pid, signal.SIGTERM)
+    process.wait(timeout=60)
+
+
+@pytest.fixture(scope="session")
+def served() -> Callable[..., AbstractContextManager[str]]:
+    """Run `python -m command` as a server, once its health page answers; its address."""
+    return _served
 
 
 torch.set_num_threads(1)

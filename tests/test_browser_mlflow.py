@@ -1,16 +1,8 @@
 """The runs, their curves and the registered model, seen in MLflow's own pages in a browser."""
 
-import os
 import re
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,27 +15,10 @@ PATIENCE = 180_000  # milliseconds: the first page takes long on a busy machine
 
 
 @pytest.fixture(scope="module")
-def address(store: Path) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = "mlflow ui --backend-store-uri sqlite:///mlflow.db --host 127.0.0.1 --workers 1"
-    process = subprocess.Popen(
-        [sys.executable, "-m", *command.split(), "--port", str(port)],
-        cwd=store,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    for _ in range(360):
-        with suppress(OSError):
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
-            break
-        assert process.poll() is None
-        time.sleep(0.5)
-    yield f"http://127.0.0.1:{port}/#"
-    os.killpg(process.pid, signal.SIGTERM)
-    process.wait(timeout=60)
+def address(served, store: Path) -> Iterator[str]:
+    command = "mlflow ui --backend-store-uri sqlite:///mlflow.db --workers 1"
+    with served(command, "/health", store, {}) as address:
+        yield f"{address}/#"
 
 
 @pytest.fixture(scope="module")

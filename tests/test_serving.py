@@ -1,52 +1,22 @@
 """`mlflow models serve` answers over the newest version of the registered model."""
 
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 
 import pytest
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
-def server(store: Path) -> Iterator[str]:
-    port = free_port()
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "mlflow", "models", "serve"),
-            *("-m", "models:/neural-ngram@newest"),
-            *("--env-manager", "local", "--host", "127.0.0.1", "--port", str(port)),
-        ],
-        cwd=store,
-        env=os.environ | {"MLFLOW_TRACKING_URI": "sqlite:///mlflow.db"},
-        start_new_session=True,
-    )
-    address = f"http://127.0.0.1:{port}"
-    for _ in range(240):
-        with suppress(URLError, ConnectionError):
-            urllib.request.urlopen(f"{address}/ping", timeout=5).close()
-            break
-        assert process.poll() is None
-        time.sleep(0.5)
-    yield f"{address}/invocations"
-    os.killpg(process.pid, signal.SIGTERM)
-    process.wait(timeout=60)
+def server(served, store: Path) -> Iterator[str]:
+    command = "mlflow models serve -m models:/neural-ngram@newest --env-manager local"
+    tracked = {"MLFLOW_TRACKING_URI": "sqlite:///mlflow.db"}
+    with served(command, "/ping", store, tracked) as address:
+        yield f"{address}/invocations"
 
 
 def ask(address: str, body: object) -> tuple[int, dict]:
