@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from measure import cpu_name
 from numpy.typing import NDArray
 
 from neural_ngram.ngram import KneserNey, conditional_entropies
@@ -43,18 +44,11 @@ REPEATS = 3
 def main() -> None:
     if len(sys.argv) == 3:
         return measure_memory(Path(sys.argv[1]), int(sys.argv[2]))
-    print(f"{cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, ", end="")
+    print(f"{cpu_name()}, {os.cpu_count()} cores, Python {platform.python_version()}, ", end="")
     print(f"NumPy {np.__version__}\n")
     compare_entropies()
     count_ten_million()
     return compare_kneser_ney()
-
-
-def cpu() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(": ")[1] for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 def zipf_tokens(count: int, types: int) -> NDArray[np.uint16]:

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from neural_ngram.commands.playground.view import Playable, choices, continued, neighbours, shown
+from neural_ngram.commands import Trained
+from neural_ngram.commands.playground.view import choices, continued, neighbours, shown
 from neural_ngram.errors import TokenizerError
 from neural_ngram.model import Architecture, initialise
 from neural_ngram.randomness import SplitMix64
@@ -13,7 +14,7 @@ from neural_ngram.tokenizer import learn
 GREEDY = GenerationSettings(temperature=0, max_new_tokens=2)
 
 
-def playable(text: str, settings: TokenizerSettings) -> Playable:
+def playable(text: str, settings: TokenizerSettings) -> Trained:
     """After the token of ID t comes t + 1, and after the last the first."""
     tokenizer = learn([text], settings)
     V = tokenizer.vocabulary_size
@@ -25,7 +26,7 @@ def playable(text: str, settings: TokenizerSettings) -> Playable:
     model = initialise(shape, SplitMix64(1), torch.float64)
     model.parameters["embedding"].copy_(torch.eye(V))
     model.parameters["output"].copy_(2 * torch.eye(V).roll(1, dims=1))
-    return Playable(model, tokenizer)
+    return Trained(model, tokenizer, {})
 
 
 WORDS = playable("a b c", TokenizerSettings(kind="word", markers="none"))

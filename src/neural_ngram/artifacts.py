@@ -26,6 +26,7 @@ __all__ = [
     "Column",
     "atomic",
     "read_array",
+    "read_csv",
     "read_json",
     "read_table",
     "read_tensors",
@@ -178,6 +179,12 @@ class Column:
         with _reading(self.path), pyarrow.parquet.ParquetFile(self.path) as file:
             batches = file.iter_batches(ROWS_AT_ONCE, columns=[self.name])
             yield from chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
+
+
+def read_csv(path: Path) -> pd.DataFrame:
+    """Read a CSV file; raises ArtifactError with its name."""
+    with _reading(path):
+        return pd.read_csv(path)
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:

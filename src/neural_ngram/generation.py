@@ -16,6 +16,7 @@ from torch import Tensor
 from neural_ngram.errors import ModelError
 from neural_ngram.model import Model, logits
 from neural_ngram.randomness import SplitMix64, uniform_of_each
+from neural_ngram.settings import GenerationSettings
 from neural_ngram.tokenizer import Tokenizer
 
 __all__ = [
@@ -27,9 +28,11 @@ __all__ = [
     "continue_many",
     "cycle_length",
     "most_probable",
+    "never_produced",
     "next_logits",
     "next_tokens",
     "opening_context",
+    "sampler_of",
     "truncate",
 ]
 
@@ -80,6 +83,13 @@ class Sampler:
         weights /= self.temperature
         np.exp(weights, out=weights)
         return truncate(weights, self.top_k, self.top_p)
+
+
+def sampler_of(asked: GenerationSettings) -> Sampler | None:
+    """What draws as the settings say; None at temperature 0, which draws nothing."""
+    if not asked.temperature:
+        return None
+    return Sampler(asked.temperature, SplitMix64(asked.seed), asked.top_k, asked.top_p)
 
 
 def truncate(
@@ -232,7 +242,7 @@ def _rounds(
     """Which samples get a token, and which token; those that end drop out."""
     which_S, eos = np.arange(len(states_S)), -1 if markers[1] is None else markers[1]
     while len(which_S):
-        token_S = sampler.draw_each(_logits(model, context_SC, _masked(markers)), states_S)
+        token_S = sampler.draw_each(_logits(model, context_SC, never_produced(markers)), states_S)
         going = token_S != eos
         which_S, token_S, states_S = which_S[going], token_S[going], states_S[going]
         yield which_S, token_S
@@ -243,7 +253,8 @@ def _ended(ids: list[int], limit: int) -> Continuation:
     return Continuation(ids, "limit" if len(ids) == limit else "eos")
 
 
-def _masked(markers: tuple[int | None, int | None]) -> list[int]:
+def never_produced(markers: tuple[int | None, int | None]) -> list[int]:
+    """The IDs that are masked: BOS, unless it is EOS as well."""
     bos, eos = markers
     return [bos] if bos is not None and bos != eos else []
 
@@ -257,7 +268,7 @@ def next_tokens(
     """One token after another, until EOS, which is not among them."""
     window = list(context)
     while True:
-        logits_V = next_logits(model, window, _masked(markers))
+        logits_V = next_logits(model, window, never_produced(markers))
         token = int(logits_V.argmax()) if sampler is None else sampler.draw(logits_V)
         if token == markers[1]:
             return

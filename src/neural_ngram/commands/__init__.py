@@ -13,13 +13,13 @@ from hydra.core.global_hydra import GlobalHydra
 
 from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
-from neural_ngram.artifacts import sha256_of_file
+from neural_ngram.artifacts import read_json, sha256_of_file
 from neural_ngram.configuration import typed
 from neural_ngram.errors import ArtifactError
 from neural_ngram.settings import Settings
-from neural_ngram.stages import MODEL, TOKENIZER
+from neural_ngram.stages import EVALUATION, MODEL, TOKENIZER
 
-__all__ = ["Trained", "current_settings", "last_run", "table"]
+__all__ = ["Trained", "current_settings", "evaluated", "last_run", "table"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,14 @@ def last_run() -> Trained:
         raise ArtifactError(f"{MODEL} was trained with another tokenizer; run `dvc repro`")
     hashes = {name: origin[name] for name in ("tokenizer_sha256", "documents_sha256")}
     return Trained(model, tokenizers.load(TOKENIZER), hashes)
+
+
+def evaluated() -> dict[str, Any]:
+    """What `evaluate` measured of the last run's model; raises ArtifactError when of another."""
+    figures = read_json(EVALUATION / "figures.json")
+    if figures["model_sha256"] != sha256_of_file(MODEL):
+        raise ArtifactError(f"{EVALUATION} is of another model than {MODEL}; run `dvc repro`")
+    return figures
 
 
 def table(header: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:

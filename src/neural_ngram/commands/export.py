@@ -7,17 +7,16 @@ from pathlib import Path
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import (
     atomic,
-    read_json,
     sha256_of_file,
     write_json,
     write_text,
 )
-from neural_ngram.commands import current_settings, last_run
+from neural_ngram.commands import current_settings, evaluated, last_run
 from neural_ngram.commands.toy_gpt import export_toy_gpt
 from neural_ngram.errors import ArtifactError
 from neural_ngram.export.card import model_card
 from neural_ngram.model import parameter_count, save
-from neural_ngram.stages import EVALUATION, MODEL, TOKENIZER, run_name
+from neural_ngram.stages import TOKENIZER, run_name
 from neural_ngram.vectors import word2vec
 
 __all__ = ["export"]
@@ -30,11 +29,9 @@ def export(form: str, folder: Path) -> None:
 
 def _safetensors(folder: Path) -> None:
     run, settings = last_run(), current_settings()
-    figures = read_json(EVALUATION / "figures.json")
-    if figures["model_sha256"] != sha256_of_file(MODEL):
-        raise ArtifactError(f"{EVALUATION} is of another model than {MODEL}; run `dvc repro`")
+    figures = evaluated()
     hashes = {
-        "model": sha256_of_file(MODEL),
+        "model": figures["model_sha256"],
         "tokenizer": sha256_of_file(TOKENIZER / "tokenizer.json"),
         "documents of train": run.origin["documents_sha256"],
     }

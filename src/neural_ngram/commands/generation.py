@@ -4,8 +4,7 @@ import time
 from collections.abc import Sequence
 
 from neural_ngram.commands import current_settings, last_run
-from neural_ngram.generation import Sampler, TextStream, collect, next_tokens, opening_context
-from neural_ngram.randomness import SplitMix64
+from neural_ngram.generation import TextStream, collect, next_tokens, opening_context, sampler_of
 
 __all__ = ["show_continuations"]
 
@@ -19,8 +18,8 @@ def show_continuations(prompt: str, overrides: Sequence[str], pause: float) -> N
     tokenizer, length = run.tokenizer, run.model.architecture.context_length
     ids = next(tokenizer.encode([prompt])).tolist()
     context = opening_context(ids, length=length, bos=tokenizer.bos)
-    sampler = Sampler(asked.temperature, SplitMix64(asked.seed), asked.top_k, asked.top_p)
-    for each in [sampler] * asked.samples if asked.temperature else [None]:
+    sampler = sampler_of(asked)
+    for _ in range(asked.samples if sampler else 1):
         stream = TextStream(tokenizer)
 
         def show(token: int, stream: TextStream = stream) -> None:
@@ -28,6 +27,6 @@ def show_continuations(prompt: str, overrides: Sequence[str], pause: float) -> N
             time.sleep(pause)
 
         print(stream.feed(ids), end="", flush=True)
-        tokens = next_tokens(run.model, context, (tokenizer.bos, tokenizer.eos), each)
+        tokens = next_tokens(run.model, context, (tokenizer.bos, tokenizer.eos), sampler)
         collect(tokens, asked.max_new_tokens, show)
         print(stream.close(), flush=True)

@@ -3,14 +3,12 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from neural_ngram import windows as token_windows
-from neural_ngram.artifacts import read_json, sha256_of_file, write_text
+from neural_ngram.artifacts import read_csv, read_json, write_text
 from neural_ngram.boundary import LEDGER
-from neural_ngram.commands import Trained, current_settings, last_run
+from neural_ngram.commands import Trained, current_settings, evaluated, last_run
 from neural_ngram.commands.inspection import label
-from neural_ngram.errors import ArtifactError
 from neural_ngram.ledger import read
 from neural_ngram.model import parameter_count
 from neural_ngram.neighbours import principal_plane
@@ -19,7 +17,6 @@ from neural_ngram.settings import flatten
 from neural_ngram.stages import (
     EVALUATION,
     GENERATION,
-    MODEL,
     ORACLE,
     SPLIT_REPORT,
     TRAINING,
@@ -37,10 +34,7 @@ REPORT = Path("artifacts/report")
 def write_report() -> None:
     """Write the page, log it, and say where it is."""
     run, settings = last_run(), current_settings()
-    model_sha256, name = sha256_of_file(MODEL), run_name(settings)
-    figures = read_json(EVALUATION / "figures.json")
-    if figures["model_sha256"] != model_sha256:
-        raise ArtifactError(f"{EVALUATION} is of another model than {MODEL}; run `dvc repro`")
+    figures, name = evaluated(), run_name(settings)
     page = render(
         Measured(
             name=name,
@@ -50,18 +44,18 @@ def write_report() -> None:
             looks=read(LEDGER),
             samples=read_json(GENERATION / "samples.json"),
             settings={name: value for name, value, _ in flatten(settings)},
-            objectives=_table(TRAINING / "objectives.csv"),
-            parts=_table(EVALUATION / "decomposition.csv"),
-            positions=_table(EVALUATION / "positions.csv"),
-            frequencies=_table(EVALUATION / "frequencies.csv"),
-            calibration=_table(EVALUATION / "calibration.csv"),
-            entropies=_table(ORACLE / "entropies.csv"),
+            objectives=read_csv(TRAINING / "objectives.csv"),
+            parts=read_csv(EVALUATION / "decomposition.csv"),
+            positions=read_csv(EVALUATION / "positions.csv"),
+            frequencies=read_csv(EVALUATION / "frequencies.csv"),
+            calibration=read_csv(EVALUATION / "calibration.csv"),
+            entropies=read_csv(ORACLE / "entropies.csv"),
             embedding=_embedding(run),
         )
     )
     write_text(REPORT / "index.html", page)
     print(f"{REPORT / 'index.html'}: open it in a browser")
-    with find_run(model_sha256, name, parameters(settings)) as tracked:
+    with find_run(figures["model_sha256"], name, parameters(settings)) as tracked:
         tracked.artifact(REPORT, "report")
 
 
@@ -72,14 +66,3 @@ def _embedding(run: Trained) -> EmbeddingMap:
     train, _ = token_windows.load(WINDOWS / "train")
     labels = [label(run.tokenizer, token) for token in range(V)]
     return embedding_map(plane_V2, share, labels, np.bincount(train.targets(), minlength=V))
-
-
-def _table(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_csv(path)
-    except FileNotFoundError:
-        raise ArtifactError(f"{path} is missing; run `dvc repro` first") from None
-    except ValueError as problem:
-        raise ArtifactError(
-            f"{path} cannot be read ({problem}); delete it and run `dvc repro`"
-        ) from problem

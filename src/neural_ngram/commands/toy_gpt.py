@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from neural_ngram import windows as token_windows
-from neural_ngram.artifacts import read_table, sha256_of_file, write_csv, write_json
+from neural_ngram.artifacts import read_csv, read_table, sha256_of_file, write_csv, write_json
 from neural_ngram.commands import current_settings, last_run
 from neural_ngram.export.toy_gpt import (
     embedding_table,
@@ -40,8 +40,8 @@ def export_toy_gpt(folder: Path) -> None:
 
 
 def _log(settings: Settings, windows: int) -> pd.DataFrame:
-    losses = pd.read_csv(TRAINING / "batches.csv")["batch_loss_nats"].to_numpy()
-    objectives = pd.read_csv(TRAINING / "objectives.csv")
+    losses = read_csv(TRAINING / "batches.csv")["batch_loss_nats"].to_numpy()
+    objectives = read_csv(TRAINING / "objectives.csv")
     accuracies = dict(zip(objectives["step"], objectives["train_accuracy"], strict=True))
     return training_log(losses, accuracies, -(-windows // settings.training.batch_size))
 

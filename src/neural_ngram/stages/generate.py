@@ -22,8 +22,8 @@ from neural_ngram.generation import (
     cycle_length,
     next_tokens,
     opening_context,
+    sampler_of,
 )
-from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import GenerationSettings, Settings
 from neural_ngram.stages import GENERATION, MODEL, TOKENIZER, parameters, run, run_name, say, walls
 from neural_ngram.tracking import find_run
@@ -40,11 +40,10 @@ def main(settings: Settings) -> None:
     if sha256_of_file(TOKENIZER / "tokenizer.json") != origin["tokenizer_sha256"]:
         raise ArtifactError(f"{MODEL} was trained with another tokenizer; run `dvc repro`")
     prompt = next(tokenizer.encode([asked.prompt])).tolist()
-    sampler = Sampler(asked.temperature, SplitMix64(asked.seed), asked.top_k, asked.top_p)
-    samples = asked.samples if asked.temperature else 0
-    shown = [None, *(sampler.split(samples) if samples <= MOST_SHOWN else [])]
+    sampler, many = sampler_of(asked), asked.samples > MOST_SHOWN
+    shown = [None, *(sampler.split(asked.samples) if sampler and not many else [])]
     texts = [_continue(model, tokenizer, prompt, each, asked) for each in shown]
-    if samples > MOST_SHOWN:
+    if sampler and many:
         texts += _continue_many(model, tokenizer, prompt, sampler, asked)
     write_json(
         GENERATION / "samples.json",
@@ -81,7 +80,7 @@ def _continue(
     cycle = cycle_length(context, continuation.ids) if sampler is None else None
     if cycle:
         say(f"greedy: the last {cycle} tokens repeat for ever; a temperature breaks the cycle")
-    return _described(method, tokenizer, prompt, continuation) | {"cycle": cycle}
+    return _described(method, tokenizer, prompt, continuation, cycle)
 
 
 def _continue_many(
@@ -101,12 +100,15 @@ def _continue_many(
         sampler=sampler,
     )
     say(f"{_method(asked)}: {asked.samples:,} samples in {GENERATION / 'samples.json'}")
-    described = (_described(_method(asked), tokenizer, prompt, each) for each in continuations)
-    return [sample | {"cycle": None} for sample in described]
+    return [_described(_method(asked), tokenizer, prompt, each) for each in continuations]
 
 
 def _described(
-    method: str, tokenizer: tokenizers.Tokenizer, prompt: list[int], continuation: Continuation
+    method: str,
+    tokenizer: tokenizers.Tokenizer,
+    prompt: list[int],
+    continuation: Continuation,
+    cycle: int | None = None,
 ) -> dict[str, Any]:
     return {
         "method": method,
@@ -114,6 +116,7 @@ def _described(
         "ids": continuation.ids,
         "bytes_hex": tokenizer.decode_bytes(continuation.ids).hex(),
         "stop": continuation.stop,
+        "cycle": cycle,
     }
 
 

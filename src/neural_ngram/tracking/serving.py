@@ -19,13 +19,12 @@ from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.errors import NeuralNgramError
 from neural_ngram.generation import (
-    Sampler,
     collect,
     most_probable,
     next_tokens,
     opening_context,
+    sampler_of,
 )
-from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import GenerationSettings, read_group
 
 __all__ = ["PARAMETERS", "Served"]
@@ -79,12 +78,8 @@ class Served:
 
     def _continuations(self, asked: GenerationSettings, context: list[int]) -> list[str]:
         """The samples; the greedy continuation, as often, at temperature 0."""
-        generator, markers = SplitMix64(asked.seed), (self.tokenizer.bos, self.tokenizer.eos)
-        sampler = Sampler(asked.temperature, generator, asked.top_k, asked.top_p)
-        drawn = (
-            next_tokens(self.model, context, markers, sampler if asked.temperature else None)
-            for _ in range(asked.samples)
-        )
+        sampler, markers = sampler_of(asked), (self.tokenizer.bos, self.tokenizer.eos)
+        drawn = (next_tokens(self.model, context, markers, sampler) for _ in range(asked.samples))
         return [self.tokenizer.decode(collect(each, asked.max_new_tokens).ids) for each in drawn]
 
     def _text(self, token: int) -> str:

@@ -13,8 +13,7 @@ from tempfile import TemporaryDirectory
 from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import sha256_of_file
-from neural_ngram.commands import current_settings, last_run
-from neural_ngram.commands.playground.view import Playable
+from neural_ngram.commands import Trained, current_settings, last_run
 from neural_ngram.errors import ArtifactError
 from neural_ngram.stages import MODEL
 from neural_ngram.tracking import PastRun, past_runs
@@ -39,12 +38,10 @@ def play(port: int, *, browser: bool) -> None:
     serve(_shelf(), current_settings().generation, port, browser=browser)
 
 
-def _shelf() -> dict[str, Callable[[], Playable]]:
+def _shelf() -> dict[str, Callable[[], Trained]]:
     """How to load each model, by the name that it is chosen by; the last run's comes first."""
     last = last_run()
-    shelf: dict[str, Callable[[], Playable]] = {
-        LAST_RUN: lambda: Playable(last.model, last.tokenizer)
-    }
+    shelf: dict[str, Callable[[], Trained]] = {LAST_RUN: lambda: last}
     known = sha256_of_file(MODEL)
     for past in (each for each in past_runs() if each.model_sha256 != known):
         shelf[f"{past.name} · {past.started:%d %b %H:%M} · {past.run_id[:6]}"] = cache(
@@ -53,11 +50,11 @@ def _shelf() -> dict[str, Callable[[], Playable]]:
     return shelf
 
 
-def _loaded(past: PastRun) -> Playable:
+def _loaded(past: PastRun) -> Trained:
     with TemporaryDirectory() as copy:
         file = past.download("model", Path(copy)) / "model.safetensors"
         folder = past.download("tokenizer", Path(copy))
         model, origin = models.load(file)
         if sha256_of_file(folder / "tokenizer.json") != origin["tokenizer_sha256"]:
             raise ArtifactError(f"the tokenizer of run {past.run_id} is not that of its model")
-        return Playable(model, tokenizers.load(folder))
+        return Trained(model, tokenizers.load(folder), origin)

@@ -7,14 +7,15 @@ from typing import Any
 
 from nicegui import run, ui
 
+from neural_ngram.commands import Trained
 from neural_ngram.commands.playground import view
-from neural_ngram.commands.playground.view import Choice, Playable
+from neural_ngram.commands.playground.view import Choice
 from neural_ngram.errors import NeuralNgramError
 from neural_ngram.settings import GenerationSettings
 
 __all__ = ["serve"]
 
-Shelf = Mapping[str, Callable[[], Playable]]
+Shelf = Mapping[str, Callable[[], Trained]]
 STYLE = Path(__file__).with_name("page.css")
 SHOWN = 12
 NO_MODEL = "none"
@@ -155,13 +156,13 @@ def _bars(found: list[Choice], prompt: bytes, put: Callable[[bytes], None]) -> N
             button.on("click", lambda _, choice=choice: put(choice.prompt))
 
 
-def _sample(played: Playable, play: Play, put: Callable[[bytes], None]) -> None:
+def _sample(played: Trained, play: Play, put: Callable[[bytes], None]) -> None:
     asked = replace(play.asked, seed=play.asked.seed + play.turns)
     play.turns += 1
     put(view.continued(played, play.prompt, asked))
 
 
-def _neighbours(played: Playable, token: str) -> None:
+def _neighbours(played: Trained, token: str) -> None:
     ui.label("Nearest in embedding space").classes("heading")
     try:
         found = view.neighbours(played, token, SHOWN)

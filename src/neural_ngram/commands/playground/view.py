@@ -8,29 +8,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neural_ngram.commands import Trained
 from neural_ngram.commands.inspection import label, token_id
 from neural_ngram.errors import TokenizerError
-from neural_ngram.generation import Sampler, collect, next_logits, next_tokens, opening_context
-from neural_ngram.model import Model
+from neural_ngram.generation import (
+    Sampler,
+    collect,
+    never_produced,
+    next_logits,
+    next_tokens,
+    opening_context,
+    sampler_of,
+)
 from neural_ngram.neighbours import nearest
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import GenerationSettings
-from neural_ngram.tokenizer import Tokenizer
 
-__all__ = ["Choice", "Playable", "choices", "continued", "neighbours", "shown"]
-
-
-@dataclass(frozen=True)
-class Playable:
-    """A model and its tokenizer."""
-
-    model: Model
-    tokenizer: Tokenizer
-
-    @property
-    def markers(self) -> tuple[int | None, int | None]:
-        """BOS and EOS."""
-        return self.tokenizer.bos, self.tokenizer.eos
+__all__ = ["Choice", "choices", "continued", "neighbours", "shown"]
 
 
 @dataclass(frozen=True)
@@ -42,17 +36,16 @@ class Choice:
     prompt: bytes
 
 
-def choices(played: Playable, prompt: bytes, asked: GenerationSettings, count: int) -> list[Choice]:
+def choices(played: Trained, prompt: bytes, asked: GenerationSettings, count: int) -> list[Choice]:
     """The `count` most probable next tokens as they would be drawn, ties to the lower ID.
 
     Tokens that temperature, top-k and top-p leave no probability are not among them.
 
     Raises TokenizerError or ModelError for a prompt that the model cannot read.
     """
-    bos, eos = played.markers
-    masked = [bos] if bos is not None and bos != eos else []
+    masked = never_produced(_markers(played))
     logits_V = next_logits(played.model, _context(played, prompt), masked)
-    weights_V = (_sampler(asked) or Sampler(1.0, SplitMix64(0), top_k=1)).weights(logits_V)
+    weights_V = (sampler_of(asked) or Sampler(1.0, SplitMix64(0), top_k=1)).weights(logits_V)
     p_V = weights_V / weights_V.sum()
     order = np.argsort(-p_V, kind="stable")[:count].tolist()
     return [
@@ -62,13 +55,14 @@ def choices(played: Playable, prompt: bytes, asked: GenerationSettings, count: i
     ]
 
 
-def continued(played: Playable, prompt: bytes, asked: GenerationSettings) -> bytes:
+def continued(played: Trained, prompt: bytes, asked: GenerationSettings) -> bytes:
     """The prompt with at most `max_new_tokens` tokens after it, greedy at temperature 0."""
-    tokens = next_tokens(played.model, _context(played, prompt), played.markers, _sampler(asked))
+    context, sampler = _context(played, prompt), sampler_of(asked)
+    tokens = next_tokens(played.model, context, _markers(played), sampler)
     return _joined(played, prompt, collect(tokens, asked.max_new_tokens).ids)
 
 
-def neighbours(played: Playable, token: str, count: int) -> list[tuple[str, float]]:
+def neighbours(played: Trained, token: str, count: int) -> list[tuple[str, float]]:
     """How the tokens nearest to one in embedding space read, and their cosines.
 
     Raises TokenizerError when no token of the vocabulary is written like that.
@@ -84,13 +78,11 @@ def shown(prompt: bytes) -> str:
     return prompt.decode("utf-8", "replace")
 
 
-def _sampler(asked: GenerationSettings) -> Sampler | None:
-    if not asked.temperature:
-        return None
-    return Sampler(asked.temperature, SplitMix64(asked.seed), asked.top_k, asked.top_p)
+def _markers(played: Trained) -> tuple[int | None, int | None]:
+    return played.tokenizer.bos, played.tokenizer.eos
 
 
-def _context(played: Playable, prompt: bytes) -> list[int]:
+def _context(played: Trained, prompt: bytes) -> list[int]:
     if played.tokenizer.kind == "bpe":
         ids = played.tokenizer.encode_bytes(prompt).tolist()
     else:
@@ -104,7 +96,7 @@ def _context(played: Playable, prompt: bytes) -> list[int]:
     return opening_context(ids, length=length, bos=played.tokenizer.bos)
 
 
-def _joined(played: Playable, prompt: bytes, ids: list[int]) -> bytes:
+def _joined(played: Trained, prompt: bytes, ids: list[int]) -> bytes:
     added = played.tokenizer.decode_bytes(ids)
     words = played.tokenizer.kind == "word" and prompt and added
     return prompt + (b" " if words and not prompt[-1:].isspace() else b"") + added
