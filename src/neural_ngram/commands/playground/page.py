@@ -116,30 +116,52 @@ def _slider(
 
 
 def _side(shelf: Shelf, play: Play, first: str, put: Callable[[bytes], None]) -> Any:
-    """One model; returns what redraws it."""
+    """One model; returns what redraws it.
+
+    Loading takes time and drawing none, so that two drawings never mix.
+    """
+    played: Trained | Exception | None = None
     with ui.column().classes("side"):
         chosen = ui.select([*shelf, NO_MODEL], value=first, label="Model").props("outlined dense")
 
         @ui.refreshable
-        async def body() -> None:
+        def body() -> None:
             if chosen.value == NO_MODEL:
                 ui.label("Choose a model to compare with.").classes("quiet")
-                return
-            try:
-                played = await run.io_bound(shelf[chosen.value])
-                assert played is not None
-                found = view.choices(played, play.prompt, play.asked, SHOWN)
-            except Exception as problem:
-                _refused(problem)
-                return
-            _bars(found, play.prompt, put)
-            ui.button("sample on", on_click=lambda: _sample(played, play, put)).props("outline")
-            if play.token:
-                _neighbours(played, play.token)
+            elif isinstance(played, Trained):
+                _model(played, play, put)
+            elif played is not None:
+                _refused(played)
 
-        chosen.on_value_change(body.refresh)
-        ui.timer(0, body, once=True)
+        async def load() -> None:
+            nonlocal played
+            name, played = chosen.value, None
+            found: Trained | Exception | None
+            body.refresh()
+            try:
+                found = await run.io_bound(shelf[name]) if name in shelf else None
+            except Exception as problem:
+                found = problem
+            if name == chosen.value:
+                played = found
+                body.refresh()
+
+        body()
+        chosen.on_value_change(load)
+        ui.timer(0, load, once=True)
     return body
+
+
+def _model(played: Trained, play: Play, put: Callable[[bytes], None]) -> None:
+    try:
+        found = view.choices(played, play.prompt, play.asked, SHOWN)
+    except NeuralNgramError as problem:
+        _refused(problem)
+        return
+    _bars(found, play.prompt, put)
+    ui.button("sample on", on_click=lambda: _sample(played, play, put)).props("outline")
+    if play.token:
+        _neighbours(played, play.token)
 
 
 def _bars(found: list[Choice], prompt: bytes, put: Callable[[bytes], None]) -> None:
