@@ -49,3 +49,20 @@ def test_importing_the_library_listens_to_nothing():
     import neural_ngram.stages  # noqa: F401, PLC0415
 
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_whoever_is_done_bears_signals_until_the_process_is_gone():
+    code = """
+        import os, subprocess
+        from neural_ngram.interruption import INTERRUPTION
+        INTERRUPTION.listen()
+        {done}
+        hail = f"while kill -INT {{os.getpid()}}; do :; done"
+        subprocess.Popen(["sh", "-c", hail], stderr=subprocess.DEVNULL)
+    """
+    for done, bears in (("INTERRUPTION.ignore()", True), ("pass", False)):
+        program = textwrap.dedent(code.format(done=done))
+        ended = subprocess.run(
+            [sys.executable, "-c", program], stderr=subprocess.DEVNULL, check=False
+        )
+        assert (ended.returncode == 0) == bears

@@ -30,10 +30,14 @@ class _Interruption:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._end)
 
+    def ignore(self) -> None:
+        """Bear the signals from now on, also while the interpreter is taken down."""
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+
     def _end(self, number: int, _: FrameType | None) -> None:
         """What comes later is ignored, so that nothing interrupts the cleaning up."""
-        for each in SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
+        self.ignore()
         self.code = 128 + number
         program = sys.orig_argv[2] if sys.orig_argv[1:2] == ["-m"] else sys.argv[0]
         label = program.rpartition(".")[2].replace("_", "-")
