@@ -1,11 +1,13 @@
 """Negative log-likelihood of a model over windows, every window exactly once.
 
-Dimension letters: N windows, B windows at once, U distinct contexts at once, C context length,
-V vocabulary.
+Dimension letters: N windows, B windows at once, U distinct contexts at once, E entries (one for
+each window, or for each distinct pair of context and target), C context length, V vocabulary.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,27 +20,44 @@ from neural_ngram.windows import Windows
 
 __all__ = ["Scores", "check_windows", "score"]
 
-# So many numbers at once stay in a processor's cache; more only cost memory.
-MOST_LOGITS, MOST_HIDDEN = 2**20, 2**18
+# So many logits or hidden values at once are the fastest; more only cost memory.
+MOST_VALUES = 2**20
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What a model gave each window.
+    """What a model gave each window, as entries that windows may share.
 
-    log_probabilities: (N,) of the targets, in nats, float64.
-    hits: (N,) whether the target was the most probable token (ties to the lower ID).
-    confidences: (N,) the probability of the most probable token, float64.
+    entry_log_probabilities: (E,) of the target, in nats, float64.
+    entry_hits: (E,) whether the target was the most probable token (ties to the lower ID).
+    entry_confidences: (E,) the probability of the most probable token, float64.
+    entries: (N,) the entry of each window.
     """
 
-    log_probabilities: NDArray[np.float64]
-    hits: NDArray[np.bool_]
-    confidences: NDArray[np.float64]
+    entry_log_probabilities: NDArray[np.float64]
+    entry_hits: NDArray[np.bool_]
+    entry_confidences: NDArray[np.float64]
+    entries: NDArray[np.int64]
+
+    @cached_property
+    def log_probabilities(self) -> NDArray[np.float64]:
+        """(N,) of the targets, in nats."""
+        return self.entry_log_probabilities[self.entries]
+
+    @cached_property
+    def hits(self) -> NDArray[np.bool_]:
+        """(N,) whether the target was the most probable token."""
+        return self.entry_hits[self.entries]
+
+    @cached_property
+    def confidences(self) -> NDArray[np.float64]:
+        """(N,) the probability of the most probable token."""
+        return self.entry_confidences[self.entries]
 
     @property
     def tokens(self) -> int:
         """N, the number of targets scored."""
-        return len(self.log_probabilities)
+        return len(self.entries)
 
     @property
     def summed_nats(self) -> float:
@@ -57,10 +76,9 @@ class Scores:
 
     def parts(self, sizes: Sequence[int]) -> list["Scores"]:
         """The scores of partitions that were scored as one, by their numbers of windows."""
-        borders = np.cumsum(sizes)[:-1]
-        columns = (self.log_probabilities, self.hits, self.confidences)
-        split = (np.split(column, borders) for column in columns)
-        return [Scores(*part) for part in zip(*split, strict=True)]
+        return [
+            replace(self, entries=part) for part in np.split(self.entries, np.cumsum(sizes)[:-1])
+        ]
 
 
 def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
@@ -74,41 +92,42 @@ def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
     check_windows(model, windows)
     contexts = distinct_contexts(windows)
     V, W = model.architecture.vocabulary_size, model.architecture.output_width
-    step = max(1, min(batch_size, MOST_LOGITS // V, MOST_HIDDEN // W))
+    step = max(1, min(batch_size, MOST_VALUES // max(V, W)))
     if 2 * len(contexts) <= len(windows):
         return _score_distinct(model, windows, contexts, step)
     N = len(windows)
-    scores = Scores(np.empty(N), np.empty(N, dtype=bool), np.empty(N))
+    scores = Scores(np.empty(N), np.empty(N, dtype=bool), np.empty(N), np.arange(N))
     for start in range(0, N, step):
         rows = slice(start, start + step)
-        log_p_BV = _log_p(model, windows.contexts(rows))
+        log_p_BV, most_B, best_B = _log_p(model, windows.contexts(rows))
         target_B = windows.targets(rows).astype(np.int64)
-        each, best_B = np.arange(len(target_B)), log_p_BV.argmax(axis=1)
-        scores.log_probabilities[rows] = log_p_BV[each, target_B]
-        scores.hits[rows] = best_B == target_B
-        scores.confidences[rows] = np.exp(log_p_BV[each, best_B])
+        scores.entry_log_probabilities[rows] = log_p_BV[np.arange(len(target_B)), target_B]
+        scores.entry_hits[rows] = best_B == target_B
+        scores.entry_confidences[rows] = np.exp(most_B)
     return scores
 
 
 def _score_distinct(model: Model, windows: Windows, contexts: Contexts, step: int) -> Scores:
     pairs, U = contexts.pairs, len(contexts)
-    log_p_P, best_U, confidence_U = np.empty(len(pairs.context)), np.empty(U, int), np.empty(U)
+    log_p_E, best_U, confidence_U = np.empty(len(pairs.context)), np.empty(U, int), np.empty(U)
     for start in range(0, U, step):
         some = slice(start, start + step)
-        log_p_UV = _log_p(model, windows.contexts(contexts.first[some]))
+        log_p_UV, most_U, best_U[some] = _log_p(model, windows.contexts(contexts.first[some]))
         first, last = np.searchsorted(pairs.context, (start, start + step))
-        row_P, target_P = pairs.context[first:last] - start, pairs.target[first:last]
-        log_p_P[first:last] = log_p_UV[row_P, target_P]
-        best_U[some] = log_p_UV.argmax(axis=1)
-        confidence_U[some] = np.exp(log_p_UV.max(axis=1))
-    hits = best_U[contexts.context_of] == contexts.targets
-    return Scores(log_p_P[pairs.pair_of], hits, confidence_U[contexts.context_of])
+        row_E, target_E = pairs.context[first:last] - start, pairs.target[first:last]
+        log_p_E[first:last] = log_p_UV[row_E, target_E]
+        confidence_U[some] = np.exp(most_U)
+    hit_E = best_U[pairs.context] == pairs.target
+    return Scores(log_p_E, hit_E, confidence_U[pairs.context], pairs.pair_of)
 
 
-def _log_p(model: Model, context_BC: NDArray[np.integer]) -> NDArray[np.floating]:
+def _log_p(model: Model, context_BC: NDArray[np.integer]) -> tuple[NDArray[Any], ...]:
+    """(B, V) the logarithms of the probabilities, (B,) the largest of each row, and its token."""
     with torch.no_grad():
         logits_BV = logits(model, torch.from_numpy(context_BC.astype(np.int64)))
-        return torch.log_softmax(logits_BV, dim=1, out=logits_BV).numpy()
+        log_p_BV = torch.log_softmax(logits_BV, dim=1, out=logits_BV)
+        most_B, best_B = log_p_BV.max(dim=1)
+        return log_p_BV.numpy(), most_B.numpy(), best_B.numpy()
 
 
 def check_windows(model: Model, windows: Windows) -> None:
