@@ -4,6 +4,7 @@ Dimension letters: S samples, C context length, N new tokens, V vocabulary.
 """
 
 import codecs
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -33,11 +34,12 @@ __all__ = [
     "next_tokens",
     "opening_context",
     "sampler_of",
+    "samplers_of",
     "truncate",
 ]
 
 # Rows drawn together: enough to be worth a call, few enough to stay in a processor's cache.
-MOST_LOGITS, LEAST_ROWS = 2**15, 64
+MOST_LOGITS, LEAST_ROWS = 2**17, 64
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ class Sampler:
         return int(np.searchsorted(cumulative, point, side="right"))
 
     def draw_each(self, logits_SV: Tensor, states_S: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """(S,) one token ID a row, by the next number of each stream."""
-        p_SV = (logits_SV / self.temperature).softmax(dim=1)
+        """(S,) one token ID a row, by the next number of each stream; overwrites the logits."""
+        p_SV = torch.softmax(logits_SV.div_(self.temperature), dim=1, out=logits_SV)
         kept_SV = torch.from_numpy(truncate(p_SV.numpy(), self.top_k, self.top_p))
         cumulative_SV = kept_SV.cumsum(dim=1, dtype=torch.float64)
         point_S = torch.from_numpy(uniform_of_each(states_S)) * cumulative_SV[:, -1]
@@ -90,6 +92,12 @@ def sampler_of(asked: GenerationSettings) -> Sampler | None:
     if not asked.temperature:
         return None
     return Sampler(asked.temperature, SplitMix64(asked.seed), asked.top_k, asked.top_p)
+
+
+def samplers_of(asked: GenerationSettings) -> list[Sampler | None]:
+    """What draws each sample, from a stream of its own; a single None at temperature 0: greedy."""
+    sampler = sampler_of(asked)
+    return [*sampler.split(asked.samples)] if sampler else [None]
 
 
 def truncate(
@@ -154,11 +162,12 @@ def next_logits(model: Model, context: Sequence[int], masked: Sequence[int]) -> 
     Raises ModelError when an ID lies outside the vocabulary, nothing is left, or a logit is not
     finite.
     """
-    logits_1V = _logits(model, np.array([list(context)]), masked)
-    return np.asarray(logits_1V[0].double().numpy())
+    context_1C = np.array([list(context)])
+    _require_known(model, context_1C, masked)
+    return np.asarray(_logits(model, context_1C, masked)[0].double().numpy())
 
 
-def _logits(model: Model, context_SC: NDArray[np.int64], masked: Sequence[int]) -> Tensor:
+def _require_known(model: Model, context_SC: NDArray[np.int64], masked: Sequence[int]) -> None:
     V = model.architecture.vocabulary_size
     for kind, ids in (("context", context_SC), ("masked", np.array(masked, dtype=np.int64))):
         outside = ids[(ids < 0) | (ids >= V)]
@@ -167,17 +176,20 @@ def _logits(model: Model, context_SC: NDArray[np.int64], masked: Sequence[int]) 
                 f"{kind} token {outside[0]} lies outside the model's vocabulary of {V}; "
                 "use the tokenizer that the model was trained with"
             )
-    with torch.no_grad():
-        logits_SV = logits(model, torch.from_numpy(context_SC))
-    values_SV = logits_SV.numpy()
-    if not np.isfinite(values_SV.sum()):
-        row, token = np.argwhere(~np.isfinite(values_SV))[0]
-        raise ModelError(
-            f"the logit of token {token} is {values_SV[row, token]}; train the model again"
-        )
-    logits_SV[:, list(masked)] = -torch.inf
     if len(set(masked)) == V:
         raise ModelError(f"all {V} tokens are masked, so none can come next; mask fewer")
+
+
+def _logits(model: Model, context_SC: NDArray[np.int64], masked: Sequence[int]) -> Tensor:
+    with torch.no_grad():
+        logits_SV = logits(model, torch.from_numpy(context_SC))
+    if not math.isfinite(logits_SV.sum()):
+        row, token = (~logits_SV.isfinite()).nonzero()[0]
+        raise ModelError(
+            f"the logit of token {token} is {logits_SV[row, token]}; train the model again"
+        )
+    for token in masked:
+        logits_SV[:, token] = -torch.inf
     return logits_SV
 
 
@@ -241,12 +253,15 @@ def _rounds(
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Which samples get a token, and which token; those that end drop out."""
     which_S, eos = np.arange(len(states_S)), -1 if markers[1] is None else markers[1]
+    masked = never_produced(markers)
+    _require_known(model, context_SC, masked)
     while len(which_S):
-        token_S = sampler.draw_each(_logits(model, context_SC, never_produced(markers)), states_S)
+        token_S = sampler.draw_each(_logits(model, context_SC, masked), states_S)
+        context_SC = np.column_stack([context_SC[:, 1:], token_S])
         going = token_S != eos
-        which_S, token_S, states_S = which_S[going], token_S[going], states_S[going]
-        yield which_S, token_S
-        context_SC = np.column_stack([context_SC[going, 1:], token_S])
+        if not going.all():
+            which_S, states_S, context_SC = which_S[going], states_S[going], context_SC[going]
+        yield which_S, context_SC[:, -1]
 
 
 def _ended(ids: list[int], limit: int) -> Continuation:

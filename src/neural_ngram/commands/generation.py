@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 
 from neural_ngram.commands import current_settings, last_run
-from neural_ngram.generation import TextStream, collect, next_tokens, opening_context, sampler_of
+from neural_ngram.generation import TextStream, collect, next_tokens, opening_context, samplers_of
 
 __all__ = ["show_continuations"]
 
@@ -18,8 +18,7 @@ def show_continuations(prompt: str, overrides: Sequence[str], pause: float) -> N
     tokenizer, length = run.tokenizer, run.model.architecture.context_length
     ids = next(tokenizer.encode([prompt])).tolist()
     context = opening_context(ids, length=length, bos=tokenizer.bos)
-    sampler = sampler_of(asked)
-    for _ in range(asked.samples if sampler else 1):
+    for sampler in samplers_of(asked):
         stream = TextStream(tokenizer)
 
         def show(token: int, stream: TextStream = stream) -> None:

@@ -23,6 +23,7 @@ from neural_ngram.generation import (
     next_tokens,
     opening_context,
     sampler_of,
+    samplers_of,
 )
 from neural_ngram.settings import GenerationSettings, Settings
 from neural_ngram.stages import GENERATION, MODEL, TOKENIZER, parameters, run, run_name, say, walls
@@ -34,22 +35,28 @@ MOST_SHOWN = 16
 
 def main(settings: Settings) -> None:
     """Write and log one greedy continuation and some samples, and the model as a servable one."""
-    asked = settings.generation
+    asked, model_sha256 = settings.generation, sha256_of_file(MODEL)
     model, origin = models.load(MODEL)
     tokenizer = tokenizers.load(TOKENIZER)
     if sha256_of_file(TOKENIZER / "tokenizer.json") != origin["tokenizer_sha256"]:
         raise ArtifactError(f"{MODEL} was trained with another tokenizer; run `dvc repro`")
     prompt = next(tokenizer.encode([asked.prompt])).tolist()
-    sampler, many = sampler_of(asked), asked.samples > MOST_SHOWN
-    shown = [None, *(sampler.split(asked.samples) if sampler and not many else [])]
-    texts = [_continue(model, tokenizer, prompt, each, asked) for each in shown]
-    if sampler and many:
+    texts = [_continue(model, tokenizer, prompt, None, asked)]
+    sampler = sampler_of(asked)
+    if sampler and asked.samples > MOST_SHOWN:
         texts += _continue_many(model, tokenizer, prompt, sampler, asked)
+    elif sampler:
+        texts += [_continue(model, tokenizer, prompt, each, asked) for each in samplers_of(asked)]
     write_json(
         GENERATION / "samples.json",
-        {"prompt": asked.prompt, "prompt_ids": prompt, "continuations": texts},
+        {
+            "model_sha256": model_sha256,
+            "prompt": asked.prompt,
+            "prompt_ids": prompt,
+            "continuations": texts,
+        },
     )
-    with find_run(sha256_of_file(MODEL), run_name(settings), parameters(settings)) as tracked:
+    with find_run(model_sha256, run_name(settings), parameters(settings)) as tracked:
         tracked.boundary("generate", walls().kind)
         folder = _method(asked).replace(" ", "-")
         tracked.artifact(GENERATION, f"generation/{folder}-seed-{asked.seed}")

@@ -23,7 +23,7 @@ from neural_ngram.generation import (
     most_probable,
     next_tokens,
     opening_context,
-    sampler_of,
+    samplers_of,
 )
 from neural_ngram.settings import GenerationSettings, read_group
 
@@ -77,9 +77,9 @@ class Served:
         }
 
     def _continuations(self, asked: GenerationSettings, context: list[int]) -> list[str]:
-        """The samples; the greedy continuation, as often, at temperature 0."""
-        sampler, markers = sampler_of(asked), (self.tokenizer.bos, self.tokenizer.eos)
-        drawn = (next_tokens(self.model, context, markers, sampler) for _ in range(asked.samples))
+        """The samples; the greedy continuation alone at temperature 0."""
+        markers = self.tokenizer.bos, self.tokenizer.eos
+        drawn = (next_tokens(self.model, context, markers, each) for each in samplers_of(asked))
         return [self.tokenizer.decode(collect(each, asked.max_new_tokens).ids) for each in drawn]
 
     def _text(self, token: int) -> str:

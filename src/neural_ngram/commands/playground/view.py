@@ -19,6 +19,7 @@ from neural_ngram.generation import (
     next_tokens,
     opening_context,
     sampler_of,
+    samplers_of,
 )
 from neural_ngram.neighbours import nearest
 from neural_ngram.randomness import SplitMix64
@@ -57,7 +58,7 @@ def choices(played: Trained, prompt: bytes, asked: GenerationSettings, count: in
 
 def continued(played: Trained, prompt: bytes, asked: GenerationSettings) -> bytes:
     """The prompt with at most `max_new_tokens` tokens after it, greedy at temperature 0."""
-    context, sampler = _context(played, prompt), sampler_of(asked)
+    context, sampler = _context(played, prompt), samplers_of(asked)[0]
     tokens = next_tokens(played.model, context, _markers(played), sampler)
     return _joined(played, prompt, collect(tokens, asked.max_new_tokens).ids)
 
