@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from neural_ngram.corpus import Document, read_corpus
 from neural_ngram.errors import PartitionError
-from neural_ngram.leakage import alike, links, measure, overlaps, require, seen_in_train
+from neural_ngram.leakage import (
+    alike,
+    kinds,
+    links,
+    measure,
+    overlaps,
+    require,
+    seen_in_train,
+)
 from neural_ngram.partition import split_documents
 from neural_ngram.settings import SplitSettings
 from neural_ngram.windows import Windows
@@ -28,11 +36,12 @@ def split_of(train: list[str], validation: list[str], test: list[str]):
 
 
 def test_case_and_white_space_make_no_difference_and_a_changed_word_a_small_one():
-    found = alike([LONG, LONG.upper().replace(" ", "\n "), LONG + " again", "something else"], 0.8)
-    assert found.kinds == [0, 0, 1, 2]
-    assert found.near.keys() == {0, 1}
+    made = documents(LONG, LONG.upper().replace(" ", "\n "), LONG + " again", "something else")
+    found = kinds(made)
+    assert found.of == [0, 0, 1, 2]
+    assert [document.id for document in found.first] == ["d1", "d3", "d4"]
     # LONG has 68 distinct runs of five characters; " again" adds 6.
-    assert found.near[0][1] == pytest.approx(68 / 74)
+    assert list(alike(made[:1], made[1:], 0.8)) == [(0, 0, 1.0), (0, 1, pytest.approx(68 / 74))]
 
 
 def test_overlaps_name_documents_but_never_their_text():
@@ -82,13 +91,45 @@ def test_near_duplicates_stay_together_when_asked():
     assert len({name for name, part in parted.items() for d in part if LONG in d.text}) == 3
 
 
-@given(st.lists(st.text("ab", max_size=12), max_size=12))
-def test_every_kind_is_alike_to_itself_alone_or_both_ways(texts: list[str]):
-    found = alike(texts, 0.5)
-    assert len(found.kinds) == len(texts)
-    for one, others in found.near.items():
-        assert one not in others
-        assert all(found.near[other][one] == value >= 0.5 for other, value in others.items())
+@given(st.lists(st.text("ab", min_size=1, max_size=12), max_size=12))
+def test_what_is_alike_is_so_both_ways_by_the_sets_of_its_shingles(texts: list[str]):
+    def shingles(text: str) -> set[str]:
+        return {text[n : n + 5] for n in range(max(1, len(text) - 4))}
+
+    made = documents(*texts)
+    found = {(one, other): similarity for one, other, similarity in alike(made, made, 0.5)}
+    assert all((n, n) in found for n in range(len(texts)))
+    for (one, other), similarity in found.items():
+        a, b = shingles(texts[one]), shingles(texts[other])
+        assert found[other, one] == similarity == len(a & b) / len(a | b) >= 0.5
+
+
+@given(st.integers(1, 40), st.integers(0, 2**32 - 1))
+def test_windows_are_counted_alike_however_the_text_is_taken(at_once: int, seed: int):
+    generator = np.random.default_rng(seed)
+    texts = ["".join(generator.choice(list("ab"), n)) for n in generator.integers(1, 60, 12)]
+    split = split_of(texts[:6], texts[6:9], texts[9:])
+    expected = measure(split, [])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("neural_ngram.leakage.CHARACTERS_AT_ONCE", at_once)
+        assert measure(split, []) == expected
+    known = {t[n : n + 4] for t in texts[:6] for n in range(len(t) - 3)}
+    asked = [t[n : n + 4] in known for t in texts[6:9] for n in range(len(t) - 3)]
+    if asked:
+        share = expected["validation"]["character_windows_in_train"]["4"]
+        assert share == pytest.approx(np.mean(asked))
+
+
+def test_a_part_of_the_windows_stands_for_all(monkeypatch: pytest.MonkeyPatch):
+    generator = np.random.default_rng(1)
+    texts = ["".join(generator.choice(list("abcdefghij"), 20_000)) for _ in range(3)]
+    split = split_of(texts[:1], texts[1:2], texts[2:])
+    whole = measure(split, [])["test"]["character_windows_in_train"]
+    monkeypatch.setattr("neural_ngram.leakage.MOST_WINDOWS", 5_000)
+    part = measure(split, [])["test"]["character_windows_in_train"]
+    assert 0.8 < whole["4"] < 0.9
+    assert part["4"] == pytest.approx(whole["4"], abs=0.03)
+    assert part != whole
 
 
 @given(st.integers(1, 4), st.integers(0, 2**32 - 1))

@@ -4,13 +4,15 @@ Figures, identifiers and hashes only: no text of a document leaves this module.
 
 Near duplicates are documents whose sets of character shingles, case and runs of white space aside,
 have a Jaccard similarity of at least a threshold. MinHash (Broder 1997) finds candidates, whose
-similarity is then computed exactly, so that a pair can be missed but none is made up.
+similarity is then computed exactly, so that a pair can be missed but none is made up. Sets of runs
+of characters are held as 64-bit hashes, of which two that differ are next to never the same.
 """
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
@@ -22,71 +24,91 @@ from neural_ngram.corpus import Document
 from neural_ngram.errors import PartitionError
 from neural_ngram.windows import Windows
 
-__all__ = ["Alike", "alike", "links", "measure", "overlaps", "require", "seen_in_train"]
+__all__ = ["Kinds", "alike", "kinds", "links", "measure", "overlaps", "require", "seen_in_train"]
 
 SHINGLE = 5  # characters
 WIDTHS = (4, 8, 16)  # characters of the windows that are compared without a tokenizer
+MOST_WINDOWS = 2**24  # of train; of more, a part is compared
+CHARACTERS_AT_ONCE = 2**18
 _PERMUTATIONS = 128
 _RATHER_FIND = (0.1, 0.9)  # what a false candidate weighs, and what a missed one
+_EMPTY = MinHash(num_perm=_PERMUTATIONS, seed=1, hashfunc=int)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 Hashes = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class Alike:
-    """Texts that are the same but for case and white space are one kind; near[k] are k's likes.
+class Kinds:
+    """Documents whose texts are the same but for case and white space are one kind.
 
-    kinds: of each text. near: of each kind, the kinds alike to it, with their similarity.
+    first: a document of each kind. of: the kind of each document.
     """
 
-    kinds: list[int]
-    near: Mapping[int, Mapping[int, float]]
+    first: list[Document]
+    of: list[int]
 
 
-def alike(texts: Iterable[str], threshold: float) -> Alike:
-    """Which texts are near duplicates of which."""
-    known: dict[str, int] = {}
-    kinds = [known.setdefault(_normal(text), len(known)) for text in texts]
-    shingles = [_shingles(text) for text in known]
-    near: defaultdict[int, dict[int, float]] = defaultdict(dict)
-    for one, other in _candidates(shingles, threshold):
-        similarity = _jaccard(shingles[one], shingles[other])
-        if similarity >= threshold:
-            near[one][other] = near[other][one] = similarity
-    return Alike(kinds, dict(near))
+def kinds(documents: Iterable[Document]) -> Kinds:
+    """The kinds of some documents, in order of first appearance."""
+    known: dict[bytes, int] = {}
+    first, of = list[Document](), list[int]()
+    for document in documents:
+        digest = blake2b(_normal(document.text).encode(), digest_size=16).digest()
+        of.append(known.setdefault(digest, len(known)))
+        if len(known) > len(first):
+            first.append(document)
+    return Kinds(first, of)
+
+
+def alike(
+    asked: list[Document], known: list[Document], threshold: float
+) -> Iterator[tuple[int, int, float]]:
+    """Which asked document is like which known one, by their places, and how similar they are."""
+    index = MinHashLSH(threshold=threshold, num_perm=_PERMUTATIONS, weights=_RATHER_FIND)
+    for place, document in enumerate(known):
+        index.insert(place, _sketch(_shingles(document.text)), check_duplication=False)
+    for place, document in enumerate(asked):
+        shingles = _shingles(document.text)
+        for candidate in sorted(index.query(_sketch(shingles))):
+            similarity = _jaccard(shingles, _shingles(known[candidate].text))
+            if similarity >= threshold:
+                yield place, candidate, similarity
 
 
 def _normal(text: str) -> str:
     return re.sub(r"\s+", " ", text.casefold()).strip()
 
 
-def _shingles(text: str) -> frozenset[str]:
-    return frozenset(text[n : n + SHINGLE] for n in range(max(1, len(text) - SHINGLE + 1)))
+def _shingles(text: str) -> Hashes:
+    """The distinct shingles of a text, ascending; a text shorter than one is its only shingle."""
+    characters = _characters(_normal(text))
+    return np.unique(_runs(characters, max(1, min(SHINGLE, len(characters)))))
 
 
-def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    shared = len(one & other)
-    return shared / (len(one) + len(other) - shared)
+def _sketch(shingles: Hashes) -> MinHash:
+    sketch = _EMPTY.copy()
+    for start in range(0, len(shingles), CHARACTERS_AT_ONCE):
+        sketch.update_batch(
+            (shingles[start : start + CHARACTERS_AT_ONCE] >> np.uint64(32)).tolist()
+        )
+    return sketch
 
 
-def _candidates(shingles: list[frozenset[str]], threshold: float) -> Iterable[tuple[int, int]]:
-    encoded = ([shingle.encode() for shingle in each] for each in shingles)
-    index = MinHashLSH(threshold=threshold, num_perm=_PERMUTATIONS, weights=_RATHER_FIND)
-    for kind, sketch in enumerate(MinHash.generator(encoded, num_perm=_PERMUTATIONS, seed=1)):
-        yield from ((kind, earlier) for earlier in index.query(sketch))
-        index.insert(kind, sketch, check_duplication=False)
+def _jaccard(one: Hashes, other: Hashes) -> float:
+    shared = len(np.intersect1d(one, other, assume_unique=True))
+    return shared / max(1, len(one) + len(other) - shared)
 
 
 def links(documents: list[Document], threshold: float) -> list[tuple[str, str]]:
     """Pairs of document IDs that hold all near duplicates together."""
-    found = alike((document.text for document in documents), threshold)
+    found = kinds(documents)
     members: defaultdict[int, list[str]] = defaultdict(list)
-    for document, kind in zip(documents, found.kinds, strict=True):
+    for document, kind in zip(documents, found.of, strict=True):
         members[kind].append(document.id)
     same = [pair for ids in members.values() for pair in pairwise(ids)]
-    likes = [(members[a][0], members[b][0]) for a, more in found.near.items() for b in more]
-    return same + [pair for pair in likes if pair[0] < pair[1]]
+    near = alike(found.first, found.first, threshold)
+    return same + [(members[one][0], members[other][0]) for one, other, _ in near if one < other]
 
 
 def measure(
@@ -94,17 +116,20 @@ def measure(
 ) -> dict[str, dict[str, Any]]:
     """Of validation and of test: what share of documents and of character windows train holds.
 
+    In a large train partition, one distinct window in so many is looked at, chosen by its hash.
+
     rows: the overlaps of the same split.
     """
     exact = {document.text for document in split["train"]}
-    train = {width: np.sort(_character_windows(split["train"], width)) for width in WIDTHS}
+    one_in = 1 + sum(len(document.text) for document in split["train"]) // MOST_WINDOWS
+    train = {width: np.sort(_character_windows(split["train"], width, one_in)) for width in WIDTHS}
     near = Counter(row["partition"] for row in rows)
     report = {}
     for name in ("validation", "test"):
         documents = split[name]
         if not documents:
             continue
-        windows = {width: _character_windows(documents, width) for width in WIDTHS}
+        windows = {width: _character_windows(documents, width, one_in) for width in WIDTHS}
         report[name] = {
             "documents": len(documents),
             "same_text_in_train": _share(d.text in exact for d in documents),
@@ -121,24 +146,21 @@ def measure(
 def overlaps(split: Mapping[str, list[Document]], threshold: float) -> list[dict[str, Any]]:
     """A row for each document of validation and test that has a near duplicate in train.
 
-    It names the document, the most similar one of train, and their similarity.
+    It names the document, the most similar one of train, the first of several, and their
+    similarity.
     """
-    documents = [(name, document) for name, part in split.items() for document in part]
-    found = alike((document.text for _, document in documents), threshold)
-    in_train: dict[int, str] = {}
-    for (name, document), kind in zip(documents, found.kinds, strict=True):
-        if name == "train":
-            in_train.setdefault(kind, document.id)
-    rows = []
-    for (name, document), kind in zip(documents, found.kinds, strict=True):
-        likes = {kind: 1.0, **found.near.get(kind, {})}
-        best = max((k for k in likes if k in in_train), key=lambda k: (likes[k], -k), default=None)
-        if name != "train" and best is not None:
-            rows.append(
-                {"partition": name, "id": document.id}
-                | {"train_id": in_train[best], "similarity": likes[best]}
-            )
-    return rows
+    held_out = [(name, d) for name, part in split.items() if name != "train" for d in part]
+    found, train = kinds(d for _, d in held_out), kinds(split["train"])
+    best: dict[int, tuple[float, str]] = {}
+    for place, kind, similarity in alike(train.first, found.first, threshold):
+        if similarity > best.get(kind, (0.0, ""))[0]:
+            best[kind] = similarity, train.first[place].id
+    return [
+        {"partition": name, "id": document.id, "train_id": best[kind][1]}
+        | {"similarity": best[kind][0]}
+        for (name, document), kind in zip(held_out, found.of, strict=True)
+        if kind in best
+    ]
 
 
 def require(report: Mapping[str, Mapping[str, Any]], most: float) -> None:
@@ -156,26 +178,49 @@ def require(report: Mapping[str, Mapping[str, Any]], most: float) -> None:
 def seen_in_train(train: Windows, other: Windows) -> float:
     """The share of the other windows whose whole context and target occur in train."""
     width = train.context_length + 1
-    known = np.sort(_hashes(train.tokens, train.positions, width))
-    return _share_among(_hashes(other.tokens, other.positions, width), known)
+    known, asked = (
+        _runs(part.tokens, width)[part.positions - part.context_length] for part in (train, other)
+    )
+    return _share_among(asked, np.sort(known))
 
 
-def _character_windows(documents: list[Document], width: int) -> Hashes:
-    """The hash of every run of `width` characters that lies within a document."""
-    characters = np.frombuffer("".join(d.text for d in documents).encode("utf-32-le"), np.uint32)
-    ends = np.cumsum([len(document.text) for document in documents])
-    inside = np.ones(len(characters), dtype=bool)
-    for lead in range(width - 1):
-        starts = np.concatenate([[0], ends[:-1]]) + lead
-        inside[starts[starts < ends]] = False
-    return _hashes(characters, np.flatnonzero(inside), width)
+def _character_windows(documents: list[Document], width: int, one_in: int) -> Hashes:
+    """The hashes of the runs of `width` characters within a document, of one run in so many."""
+    kept = [np.empty(0, dtype=np.uint64)]
+    for texts in _blocks(documents, width):
+        hashes = _runs(_characters("".join(texts)), width)
+        inside = np.ones(len(hashes), dtype=bool)
+        for end in np.cumsum([len(text) for text in texts]).tolist():
+            inside[max(0, end - width + 1) : end] = False
+        kept.append(hashes[inside & ((hashes >> np.uint64(40)) % np.uint64(one_in) == 0)])
+    return np.concatenate(kept)
 
 
-def _hashes(values: NDArray[Any], positions: NDArray[np.int64], width: int) -> Hashes:
-    """(N,) a 64-bit polynomial hash of the `width` values that end at each position."""
-    hashes = np.zeros(len(positions), dtype=np.uint64)
-    for lag in range(width - 1, -1, -1):
-        hashes = hashes * _MULTIPLIER + values[positions - lag].astype(np.uint64) + np.uint64(1)
+def _blocks(documents: list[Document], width: int) -> Iterator[list[str]]:
+    """The texts, some at a time; a long one in parts that share width - 1 characters."""
+    block, size = list[str](), 0
+    for document in documents:
+        for start in range(0, len(document.text), CHARACTERS_AT_ONCE):
+            block.append(document.text[start : start + CHARACTERS_AT_ONCE + width - 1])
+            size += len(block[-1])
+            if size >= CHARACTERS_AT_ONCE:
+                yield block
+                block, size = [], 0
+    yield block
+
+
+def _characters(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le"), np.uint32)
+
+
+def _runs(values: NDArray[Any], width: int) -> Hashes:
+    """A 64-bit polynomial hash of every run of `width` values, in the order of their ends."""
+    coefficients = values.astype(np.uint64) + np.uint64(1)
+    count = max(0, len(values) - width + 1)
+    hashes = coefficients[:count].copy()
+    for place in range(1, width):
+        hashes *= _MULTIPLIER
+        hashes += coefficients[place : place + count]
     return hashes
 
 

@@ -61,7 +61,7 @@ class Windows:
         return int(self.tokens.max(initial=0))
 
     def __len__(self) -> int:
-        return len(self.positions)
+        return int(np.maximum(np.diff(self.offsets) - self.context_length, 0).sum())
 
     def contexts(self, index: slice | IntArray = slice(None)) -> IntArray:
         """(B, C) the contexts of the windows at `index`, oldest token first."""
