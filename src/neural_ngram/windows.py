@@ -60,8 +60,13 @@ class Windows:
         """The largest ID in the stream, 0 when it is empty."""
         return int(self.tokens.max(initial=0))
 
-    def __len__(self) -> int:
+    @cached_property
+    def count(self) -> int:
+        """N, known without the positions, which take eight bytes a window."""
         return int(np.maximum(np.diff(self.offsets) - self.context_length, 0).sum())
+
+    def __len__(self) -> int:
+        return self.count
 
     def contexts(self, index: slice | IntArray = slice(None)) -> IntArray:
         """(B, C) the contexts of the windows at `index`, oldest token first."""

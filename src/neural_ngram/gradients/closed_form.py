@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from neural_ngram.gradients.batch import Batch
-from neural_ngram.gradients.layers import Dense, Gated, Linear, Node, Pool, Result
+from neural_ngram.gradients.layers import Call, Layer, Node, Pool, Result, dense, gated, linear
 from neural_ngram.model import Model
 from neural_ngram.model.hidden import layer_suffixes
 from neural_ngram.settings import ModelSettings
@@ -47,12 +47,13 @@ class ClosedForm:
         if shape != self.prepared:
             self._prepare(*shape)
         torch.index_select(self.nodes["embedding"].value, 0, batch.tokens, out=self.x_rows)
-        layer_masks = masks or self.no_masks
-        for layer, mask in zip(self.layers, layer_masks, strict=True):
-            layer.forward(mask)
+        for memory, mask in zip(self.masks, masks, strict=True):
+            memory.copy_(mask)
+        for call in self.forward:
+            call()
         loss = self.output(batch)
-        for layer, mask in zip(reversed(self.layers), reversed(layer_masks), strict=True):
-            layer.backward(mask)
+        for call in self.backward:
+            call()
         self._embedding_gradient(batch.tokens)
         return loss
 
@@ -66,15 +67,17 @@ class ClosedForm:
         x_RK, dx_RK = self.memory.take("x", rows, K), self.memory.take("dx", rows, K)
         self.x_rows, self.dx_rows = (m.view(-1, settings.embedding_width) for m in (x_RK, dx_RK))
         x = h = Node(x_RK, None if self.nodes["embedding"].gradient is None else dx_RK)
-        self.layers: list[Dense | Gated] = []
+        layers: list[Layer] = []
         for suffix, memory in zip(self.suffixes, self.layer_memory, strict=True):
             names = ("hidden", "hidden_bias", "gate", "up", "down")
             nodes = {n: self.nodes[n + suffix] for n in names if n + suffix in self.nodes}
-            adds = frozenset({"x"} if settings.direct and not self.layers else ())
-            kind = Gated if settings.hidden == "swiglu" else Dense
-            self.layers.append(kind(settings, nodes, h, memory, adds))
-            h = self.layers[-1].h
-        self.no_masks: list[Tensor | None] = [None] * len(self.layers)
+            adds = frozenset({"x"} if settings.direct and not layers else ())
+            kind = gated if settings.hidden == "swiglu" else dense
+            layers.append(kind(settings, nodes, h, memory, adds))
+            h = layers[-1].h
+        self.masks = [layer.mask for layer in layers if layer.mask is not None]
+        self.forward = [call for layer in layers for call in layer.forward]
+        self.backward = [call for layer in reversed(layers) for call in layer.backward]
         scale = 1 / rows if single else 1.0
         self.output = _Output(self.nodes, h, x, self.memory, scale)
         self.prepared = tokens, single
@@ -88,12 +91,13 @@ class ClosedForm:
 
 
 class _Chunk(NamedTuple):
-    """Some rows, the memory of their logits as (R, V) and flat, and the calls that fill it."""
+    """Some rows, the memory of their logits as (R, V) and flat, and the calls around it."""
 
     rows: slice
     logits: Tensor
     cells: Tensor
-    linears: list[Linear]
+    forward: list[Call]
+    backward: list[Call]
 
 
 class _Output:
@@ -117,11 +121,12 @@ class _Output:
             result = Result(y_RV, y_RV, scale)
             adds = frozenset({"parameters"} if start else ())
             bias = nodes.get("output_bias")
-            linears = [Linear(h.rows(chunk), result, weight, bias, adds)]
+            first, backward = linear(h.rows(chunk), result, weight, bias, adds)
+            forward = [first]
             if "direct" in nodes:
-                direct = Linear(x.rows(chunk), result, nodes["direct"], None, adds | {"y"})
-                linears.append(direct)
-            self.chunks.append(_Chunk(chunk, y_RV, y_RV.view(-1), linears))
+                second, back = linear(x.rows(chunk), result, nodes["direct"], None, adds | {"y"})
+                forward, backward = [first, second], [*backward, *back]
+            self.chunks.append(_Chunk(chunk, y_RV, y_RV.view(-1), forward, backward))
 
     def __call__(self, batch: Batch) -> float:
         B = batch.cells.numel()
@@ -138,8 +143,8 @@ class _Output:
                 chunk.logits.mul_(batch.sharing[chunk.rows] / B)
                 down = -1 / B
             chunk.cells.index_add_(0, cells, ones, alpha=down)
-            for linear in chunk.linears:
-                linear.backward()
+            for call in chunk.backward:
+                call()
         return nats / B
 
     def _nats(self, chunk: _Chunk, cells: Tensor) -> float:
@@ -147,15 +152,15 @@ class _Output:
 
         A probability too small for its type is looked up again as a logarithm.
         """
-        _, y_RV, all_cells, linears = chunk
-        for linear in linears:
-            linear.forward()
+        y_RV, all_cells = chunk.logits, chunk.cells
+        for call in chunk.forward:
+            call()
         torch.softmax(y_RV, 1, out=y_RV)
         log_p_B = all_cells.index_select(0, cells).log_()
         nats = -log_p_B.sum().item()
         if nats >= self.most_nats and -float(log_p_B.amin()) >= self.most_nats:
-            for linear in linears:
-                linear.forward()
+            for call in chunk.forward:
+                call()
             nats = -float(y_RV.log_softmax(1).view(-1).index_select(0, cells).sum())
             torch.softmax(y_RV, 1, out=y_RV)
         return nats

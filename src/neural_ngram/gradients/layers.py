@@ -1,4 +1,4 @@
-"""Matrices with their gradients, and the layers between them, forward and backward.
+"""Matrices with their gradients, and the layers between them, as calls made ready to be repeated.
 
 Dimension letters: R rows, I width in, H hidden width, O width out.
 """
@@ -14,7 +14,9 @@ from torch import Tensor
 from neural_ngram.activations import ACTIVATIONS
 from neural_ngram.settings import ModelSettings
 
-__all__ = ["Dense", "Gated", "Linear", "Node", "Pool", "Result"]
+__all__ = ["Call", "Layer", "Node", "Pool", "Result", "dense", "gated", "linear"]
+
+Call = Callable[[], object]
 
 
 class Node(NamedTuple):
@@ -55,45 +57,45 @@ class Pool:
         return self.memory[name][:size].view(rows, columns)
 
 
-class Linear:
-    """y_RO = x_RI W_IO + b_O, as calls made ready for their matrices.
+class Layer(NamedTuple):
+    """What a layer computes, and the calls for it and for the gradients of all that it reads.
+
+    mask: where the dropout mask of a step is put; None without dropout.
+    """
+
+    h: Node
+    forward: list[Call]
+    backward: list[Call]
+    mask: Tensor | None
+
+
+def linear(
+    x: Node,
+    y: Result,
+    weight: Node,
+    bias: Node | None = None,
+    adds: frozenset[str] = frozenset(),
+) -> tuple[Call, list[Call]]:
+    """y_RO = x_RI W_IO + b_O: the call for y, and those for the gradients of W, b and x.
 
     adds: which of "y", "x" (its gradient) and "parameters" (theirs) are added to, not overwritten.
     """
-
-    def __init__(
-        self,
-        x: Node,
-        y: Result,
-        weight: Node,
-        bias: Node | None = None,
-        adds: frozenset[str] = frozenset(),
-    ) -> None:
-        y_RO, dy_RO, scale = y
-        start = y_RO if "y" in adds else bias.value if bias else None
-        self.forward = _product(x.value, weight.value, y_RO, start, 1)
-        self.backward_calls: list[Callable[[], Tensor]] = []
-        if weight.gradient is not None:
-            start = weight.gradient if "parameters" in adds else None
-            call = _product(x.value.t(), dy_RO, weight.gradient, start, scale)
-            self.backward_calls.append(call)
-        if bias is not None and bias.gradient is not None:
-            call = _column_sums(dy_RO, bias.gradient, "parameters" in adds, scale)
-            self.backward_calls.append(call)
-        if x.gradient is not None:
-            start = x.gradient if "x" in adds else None
-            call = _product(dy_RO, weight.value.t(), x.gradient, start, scale)
-            self.backward_calls.append(call)
-
-    def backward(self) -> None:
-        """The gradients of W, b and x from that of y."""
-        for call in self.backward_calls:
-            call()
+    y_RO, dy_RO, scale = y
+    start = y_RO if "y" in adds else bias.value if bias else None
+    forward = _product(x.value, weight.value, y_RO, start, 1)
+    backward: list[Call] = []
+    if weight.gradient is not None:
+        start = weight.gradient if "parameters" in adds else None
+        backward.append(_product(x.value.t(), dy_RO, weight.gradient, start, scale))
+    if bias is not None and bias.gradient is not None:
+        backward.append(_column_sums(dy_RO, bias.gradient, "parameters" in adds, scale))
+    if x.gradient is not None:
+        start = x.gradient if "x" in adds else None
+        backward.append(_product(dy_RO, weight.value.t(), x.gradient, start, scale))
+    return forward, backward
 
 
-def _product(
-    a: Tensor, b: Tensor, out: Tensor, start: Tensor | None, scale: float
-) -> Callable[[], Tensor]:
+def _product(a: Tensor, b: Tensor, out: Tensor, start: Tensor | None, scale: float) -> Call:
     """A call that computes out = scale a b, plus `start` when given."""
     if start is not None:
         return partial(torch.addmm, start, a, b, alpha=scale, out=out)
@@ -102,7 +104,7 @@ def _product(
     return partial(torch.mm, a, b, out=out)
 
 
-def _column_sums(a: Tensor, out: Tensor, adds: bool, scale: float) -> Callable[[], Tensor]:
+def _column_sums(a: Tensor, out: Tensor, adds: bool, scale: float) -> Call:
     """A call that computes out = scale times the sum of the rows of a, plus `out` if it adds.
 
     It is a product of matrices, whose order of summation can be fixed, unlike that of a vector's.
@@ -111,91 +113,58 @@ def _column_sums(a: Tensor, out: Tensor, adds: bool, scale: float) -> Callable[[
     return _product(a.new_ones(1, len(a)), a, out_1O, out_1O if adds else None, scale)
 
 
-Step = Callable[..., Tensor]
-
-
-class Dense:
+def dense(
+    settings: ModelSettings, nodes: dict[str, Node], x: Node, memory: Pool, adds: frozenset[str]
+) -> Layer:
     """h_RH = activation(z_RH) mask, z = x hidden + hidden_bias.
 
     One buffer holds dL/dh, then dL/da, then dL/dz.
     """
-
-    def __init__(
-        self,
-        settings: ModelSettings,
-        nodes: dict[str, Node],
-        x: Node,
-        memory: Pool,
-        adds: frozenset[str],
-    ) -> None:
-        self.activate, self.activate_back = DERIVED.get(settings.hidden) or _differentiated(
-            ACTIVATIONS[settings.hidden].function
-        )
-        shape = len(x.value), settings.hidden_width
-        self.z, self.d = memory.take("z", *shape), memory.take("d", *shape)
-        overwrites = settings.hidden in ("tanh", "sigmoid", "relu")
-        self.a = self.z if overwrites else memory.take("a", *shape)
-        self.h = Node(memory.take("h", *shape) if settings.dropout else self.a, self.d)
-        y = Result(self.z, self.d)
-        self.linear = Linear(x, y, nodes["hidden"], nodes.get("hidden_bias"), adds)
-
-    def forward(self, mask: Tensor | None) -> None:
-        """From x to h."""
-        self.linear.forward()
-        self.activate(self.z, self.a)
-        if mask is not None:
-            torch.mul(self.a, mask, out=self.h.value)
-
-    def backward(self, mask: Tensor | None) -> None:
-        """From the gradient of h to those of x and the parameters."""
-        if mask is not None:
-            self.d.mul_(mask)
-        self.activate_back(self.d, self.z, self.a)
-        self.linear.backward()
+    activate, activate_back = DERIVED.get(settings.hidden) or _differentiated(
+        ACTIVATIONS[settings.hidden].function
+    )
+    shape = len(x.value), settings.hidden_width
+    z, d = memory.take("z", *shape), memory.take("d", *shape)
+    a = z if settings.hidden in ("tanh", "sigmoid", "relu") else memory.take("a", *shape)
+    up, down = linear(x, Result(z, d), nodes["hidden"], nodes.get("hidden_bias"), adds)
+    forward, backward = [up, activate(z, a)], [activate_back(d, z, a), *down]
+    if not settings.dropout:
+        return Layer(Node(a, d), forward, backward, None)
+    h, mask = memory.take("h", *shape), memory.take("mask", *shape)
+    forward.append(partial(torch.mul, a, mask, out=h))
+    return Layer(Node(h, d), forward, [partial(d.mul_, mask), *backward], mask)
 
 
-class Gated:
-    """h_RH = q down mask, q = silu(g) u, g = x gate, u = x up."""
+def gated(
+    settings: ModelSettings, nodes: dict[str, Node], x: Node, memory: Pool, adds: frozenset[str]
+) -> Layer:
+    """h_RH = q down mask, q = silu(g) u, g = x gate, u = x up.
 
-    def __init__(
-        self,
-        settings: ModelSettings,
-        nodes: dict[str, Node],
-        x: Node,
-        memory: Pool,
-        adds: frozenset[str],
-    ) -> None:
-        shape = len(x.value), settings.hidden_width
-        names = ("g", "u", "q", "s", "dg", "du", "dh")
-        self.g, self.u, self.q, self.s, self.dg, self.du, self.dh = (
-            memory.take(name, *shape) for name in names
-        )
-        h = memory.take("h", *shape)
-        self.h = Node(h, self.dh)
-        self.up = Linear(x, Result(self.u, self.du), nodes["up"], adds=adds)
-        self.gate = Linear(x, Result(self.g, self.dg), nodes["gate"], adds=frozenset({"x"}))
-        self.down = Linear(Node(self.q, self.dg), Result(h, self.dh), nodes["down"])
+    Going forward, g becomes a = silu(g); going back, dg is first the gradient of q.
+    """
+    shape = len(x.value), settings.hidden_width
+    names = ("g", "u", "q", "s", "dg", "du", "h", "dh")
+    g, u, q, s, dg, du, h, dh = (memory.take(name, *shape) for name in names)
+    up, up_back = linear(x, Result(u, du), nodes["up"], adds=adds)
+    gate, gate_back = linear(x, Result(g, dg), nodes["gate"], adds=frozenset({"x"}))
+    down, down_back = linear(Node(q, dg), Result(h, dh), nodes["down"])
 
-    def forward(self, mask: Tensor | None) -> None:
-        """From x to h; `g` then holds a = silu(g)."""
-        self.gate.forward()
-        self.up.forward()
-        _sigmoid(self.g, self.s)
-        self.g.mul_(self.s)
-        torch.mul(self.g, self.u, out=self.q)
-        self.down.forward()
-        if mask is not None:
-            self.h.value.mul_(mask)
+    def activate() -> None:
+        _sigmoid(g, s)
+        g.mul_(s)
+        torch.mul(g, u, out=q)
 
-    def backward(self, mask: Tensor | None) -> None:
-        """From the gradient of h to those of x and the parameters; `dg` starts as that of q."""
-        if mask is not None:
-            self.dh.mul_(mask)
-        self.down.backward()
-        torch.mul(self.dg, self.g, out=self.du)
-        self.dg.mul_(self.u).mul_(self.s.addcmul_(self.s, self.g, value=-1).add_(self.g))
-        self.up.backward()
-        self.gate.backward()
+    def activate_back() -> None:
+        torch.mul(dg, g, out=du)
+        dg.mul_(u).mul_(s.addcmul_(s, g, value=-1).add_(g))
+
+    forward = [gate, up, activate, down]
+    backward = [*down_back, activate_back, *up_back, *gate_back]
+    if not settings.dropout:
+        return Layer(Node(h, dh), forward, backward, None)
+    mask = memory.take("mask", *shape)
+    forward.append(partial(h.mul_, mask))
+    return Layer(Node(h, dh), forward, [partial(dh.mul_, mask), *backward], mask)
 
 
 def _sigmoid(z: Tensor, a: Tensor) -> Tensor:
@@ -212,35 +181,39 @@ def _gelu_back(d: Tensor, z: Tensor, a: Tensor) -> Tensor:
     return d.mul_(density.mul_(z).add_(twice_phi_less_1, alpha=0.5).add_(0.5))
 
 
-def _differentiated(function: Callable[[Tensor], Tensor]) -> tuple[Step, Step]:
+Ready = Callable[..., Call]
+
+
+def _differentiated(function: Callable[[Tensor], Tensor]) -> tuple[Ready, Ready]:
     """Forward and backward of an activation whose derivative the tensor library finds."""
 
-    def forward(z: Tensor, a: Tensor) -> Tensor:
-        return a.copy_(function(z))
-
-    def backward(d: Tensor, z: Tensor, _: Tensor) -> Tensor:
+    def backward(d: Tensor, z: Tensor) -> None:
         with torch.inference_mode(False), torch.enable_grad():
             leaf = z.clone().requires_grad_()
             (dz,) = torch.autograd.grad(function(leaf), leaf, d.clone())
-        return d.copy_(dz)
+        d.copy_(dz)
 
-    return forward, backward
+    return lambda z, a: lambda: a.copy_(function(z)), lambda d, z, _: partial(backward, d, z)
 
 
 kernels = torch.ops.aten
 
-DERIVED: dict[str, tuple[Step, Step]] = {
+# By name, what makes the calls that turn z into a, and with z and a the gradient d of a into z's.
+DERIVED: dict[str, tuple[Ready, Ready]] = {
     "tanh": (
-        lambda z, a: torch.tanh(z, out=a),
-        lambda d, z, a: kernels.tanh_backward.grad_input(d, a, grad_input=d),
+        lambda z, a: partial(torch.tanh, z, out=a),
+        lambda d, _, a: partial(kernels.tanh_backward.grad_input, d, a, grad_input=d),
     ),
     "sigmoid": (
-        _sigmoid,
-        lambda d, z, a: kernels.sigmoid_backward.grad_input(d, a, grad_input=d),
+        lambda z, a: partial(_sigmoid, z, a),
+        lambda d, _, a: partial(kernels.sigmoid_backward.grad_input, d, a, grad_input=d),
     ),
     "relu": (
-        lambda z, a: torch.clamp_min(z, 0, out=a),
-        lambda d, z, a: kernels.threshold_backward.grad_input(d, a, 0, grad_input=d),
+        lambda z, a: partial(torch.clamp_min, z, 0, out=a),
+        lambda d, _, a: partial(kernels.threshold_backward.grad_input, d, a, 0, grad_input=d),
     ),
-    "gelu": (_gelu, _gelu_back),
+    "gelu": (
+        lambda z, a: partial(_gelu, z, a),
+        lambda d, z, a: partial(_gelu_back, d, z, a),
+    ),
 }

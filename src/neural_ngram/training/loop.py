@@ -225,7 +225,7 @@ class Run:
 
     def take_objective(self, step: int) -> None:
         """Score both partitions; remember the weights when validation has a new best."""
-        with self.averaged(), _products("full"):
+        with self.averaged(), products_of_float32("full"):
             whole = score(self.model, self.scored, batch_size=4096)
             scores = whole.parts([len(part) for part in self.windows.values()])
             train, validation = (each.loss_nats for each in scores)
@@ -279,7 +279,7 @@ class Run:
 @contextmanager
 def _arithmetic(model: Model, settings: TrainingSettings) -> Iterator[None]:
     closed_form = _in_closed_form(model, settings)
-    with _products(settings.products), torch.inference_mode(closed_form):
+    with products_of_float32(settings.products), torch.inference_mode(closed_form):
         yield
 
 
@@ -288,7 +288,7 @@ def _in_closed_form(model: Model, settings: TrainingSettings) -> bool:
 
 
 @contextmanager
-def _products(kind: str) -> Iterator[None]:
+def products_of_float32(kind: str) -> Iterator[None]:
     """Let the products of float32 matrices round their factors to bf16, or not."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium" if kind == "bf16" else "highest")
