@@ -167,3 +167,14 @@ def test_logits_never_exist_for_more_rows_than_allowed():
     loss = path(Batch(rows, rows * 2**15 + 7))
     assert loss == pytest.approx(math.log(2**15), rel=1e-3)
     assert path.memory.memory["logits"].numel() == 2**21
+
+
+@pytest.mark.parametrize("hidden", ["swiglu", "tanh"])
+def test_without_masks_nothing_is_dropped(hidden: str):
+    chosen = ModelSettings(embedding_width=3, hidden=hidden, hidden_width=4, dropout=0.5)
+    shape = Architecture(vocabulary_size=5, context_length=2, settings=chosen)
+    batch = Batch(torch.tensor([0, 1, 2, 3]), torch.tensor([3, 5 + 1]))
+    model = initialise(shape, SplitMix64(2), torch.float64)
+    (loss, gradient), (expected, by_reference) = both(model, batch, [])
+    assert loss == pytest.approx(expected, rel=1e-12)
+    torch.testing.assert_close(gradient, by_reference, rtol=1e-10, atol=1e-14)

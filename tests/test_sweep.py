@@ -1,5 +1,7 @@
 """The learning-rate range test."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -44,3 +46,17 @@ def test_a_sweep_ends_when_the_loss_explodes():
 def test_an_impossible_sweep_is_refused(bounds, steps):
     with pytest.raises(ConfigurationError, match="positive and ascending"):
         sweep(bounds=bounds, steps=steps)
+
+
+def test_any_model_that_can_be_trained_can_be_swept():
+    for changed in ({"output": "adaptive"}, {"dropout": 0.5}, {"freeze_embedding": True}):
+        settings = replace(SETTINGS, model=replace(SETTINGS.model, **changed))
+        shape = Architecture(vocabulary_size=12, context_length=2, settings=settings.model)
+        model = initialise(shape, SplitMix64(1), torch.float32)
+        swept = range_test(model, WINDOWS, settings, bounds=(1e-3, 10.0), steps=60)
+        assert swept.losses.min() < swept.losses[0] - 0.5
+
+
+def test_a_sweep_that_diverges_at_once_is_refused():
+    with pytest.raises(ConfigurationError, match=r"not finite after a step at the rate 1e\+38"):
+        sweep(bounds=(1e38, 2e38), steps=20)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from neural_ngram.errors import TrainingError
+from neural_ngram.evidence import losses
 from neural_ngram.gradients import ClosedForm
 from neural_ngram.model import Architecture, Model, initialise, logits, views
 from neural_ngram.randomness import SplitMix64
@@ -344,3 +345,13 @@ def test_an_adaptive_output_is_trained_by_the_reference():
     )
     first, last = (objective.train_loss_nats for objective in record.objectives)
     assert (first > 3, last < 2) == (True, True)
+
+
+def test_the_losses_that_a_training_is_judged_by_are_those_of_the_weights_it_keeps():
+    fast = OptimizerSettings(learning_rate=0.05)
+    record = fit(fresh(), fast, max_steps=400, evaluate_every=5, patience=3)
+    best = min(objective.validation_loss_nats for objective in record.objectives)
+    assert record.kept.validation_loss_nats == best < record.objectives[-1].validation_loss_nats
+    assert losses(record)["validation_improvement_nats"] == pytest.approx(
+        record.objectives[0].validation_loss_nats - best
+    )

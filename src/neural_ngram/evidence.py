@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from neural_ngram.contexts import distinct_contexts
-from neural_ngram.gradients import Autograd, ClosedForm, covers
+from neural_ngram.gradients import gradients_of
 from neural_ngram.model import Model, logits, parameter_count, parameter_shapes, views
 from neural_ngram.model.hidden import hidden_layers
 from neural_ngram.model.network import embed
@@ -78,8 +78,8 @@ def first_gradients(model: Model, train: Windows, settings: TrainingSettings) ->
     gradient = views(model.architecture, flat)
     with torch.no_grad():
         batch = next(iter(Batches(model, train, settings)))
-        kind = ClosedForm if covers(model.architecture.settings) else Autograd
-        kind(model, gradient, frozen=model.architecture.settings.freeze_embedding)(batch)
+        frozen = model.architecture.settings.freeze_embedding
+        gradients_of(model, gradient, frozen=frozen)(batch)
     return {name: float(values.abs().sum()) for name, values in gradient.items()}
 
 
@@ -111,11 +111,12 @@ def contrast(train: Windows, learned_width: int) -> dict[str, Any] | None:
 
 def losses(record: Record) -> dict[str, Any]:
     """The full losses of a run, and how far validation fell; negative when it rose."""
-    first, last = record.objectives[0], record.objectives[-1]
+    first = record.objectives[0]
     return {
         "losses_nats": {
             str(o.step): {"train": o.train_loss_nats, "validation": o.validation_loss_nats}
             for o in record.objectives
         },
-        "validation_improvement_nats": first.validation_loss_nats - last.validation_loss_nats,
+        "validation_improvement_nats": first.validation_loss_nats
+        - record.kept.validation_loss_nats,
     }

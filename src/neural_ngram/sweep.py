@@ -5,7 +5,6 @@ loss hardly moves, then it falls, and where the rate is too large it rises. The 
 falls fastest is a good one to start from.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from neural_ngram.errors import ConfigurationError
-from neural_ngram.gradients import ClosedForm
+from neural_ngram.gradients import gradients_of
 from neural_ngram.model import Model, views
 from neural_ngram.settings import Settings
 from neural_ngram.training import Batches, Optimizer
@@ -56,7 +55,8 @@ def range_test(
     """Train the model in place while the rate grows exponentially between the bounds.
 
     Ends early when the smoothed loss is not finite or four times its best. Weight decay and dropout
-    are left out. Raises ConfigurationError when the bounds or the number of steps are impossible.
+    are left out. Raises ConfigurationError when the bounds or the number of steps are impossible,
+    or nothing is left to learn from since the loss is not finite from the start.
     """
     low, high = bounds
     if not 0 < low < high or steps < 20:
@@ -69,8 +69,9 @@ def range_test(
     rule = replace(settings.optimizer, weight_decay=0.0)
     losses, mean, best, smoothed = list[float](), 0.0, np.inf, list[float]()
     with torch.no_grad():
-        optimizer = Optimizer(model, gradient, rule, frozen=False)
-        gradients = ClosedForm(model, _named(model, gradient), frozen=False)
+        frozen = settings.model.freeze_embedding
+        optimizer = Optimizer(model, gradient, rule, frozen=frozen)
+        gradients = gradients_of(model, views(model.architecture, gradient), frozen=frozen)
         batches = iter(Batches(model, windows, settings.training))
         for step, rate in enumerate(rates, start=1):
             losses.append(gradients(next(batches)))
@@ -81,8 +82,8 @@ def range_test(
                 break
             optimizer.step(rate)
     seen = int(np.isfinite(losses).sum())
+    if seen < 2:
+        raise ConfigurationError(
+            f"the loss is not finite after a step at the rate {low:g}; start from a lower one"
+        )
     return RangeTest(rates[:seen], np.array(losses[:seen]), np.array(smoothed[:seen]))
-
-
-def _named(model: Model, gradient: torch.Tensor) -> Mapping[str, torch.Tensor]:
-    return views(model.architecture, gradient)

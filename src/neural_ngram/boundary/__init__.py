@@ -40,6 +40,10 @@ class Walls:
     kind: str
     territory: Territory | None = None
 
+    def close(self, path: Path) -> bool:
+        """Whether a path is closed to the stage."""
+        return self.territory is not None and self.territory.rule_against(str(path)) is not None
+
     def explanation(self, problem: BaseException) -> str | None:
         """What to tell of a failure that the walls caused; None of any other."""
         return explanation(problem, self.territory) if self.territory else None

@@ -10,8 +10,8 @@ from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import write_csv, write_figure
 from neural_ngram.charts import range_chart
 from neural_ngram.commands import current_settings
-from neural_ngram.randomness import SplitMix64
 from neural_ngram.stages import WINDOWS, parameters, run_name
+from neural_ngram.stages.untrained import architecture_of, untrained
 from neural_ngram.sweep import range_test
 from neural_ngram.tracking import start_run
 
@@ -24,14 +24,9 @@ def sweep_learning_rates(low: float, high: float, steps: int) -> None:
     """Sweep on the windows of train, from fresh weights; nothing of the pipeline changes."""
     settings = current_settings()
     windows, origin = token_windows.load(WINDOWS / "train")
-    architecture = models.Architecture(
-        vocabulary_size=origin["vocabulary_size"],
-        context_length=windows.context_length,
-        settings=settings.model,
-    )
+    architecture = architecture_of(settings, windows, origin)
     torch.set_num_threads(models.thread_count(architecture, settings.training))
-    dtype = getattr(torch, settings.training.dtype)
-    model = models.initialise(architecture, SplitMix64(settings.training.seed), dtype)
+    model = untrained(architecture, settings)
     swept = range_test(model, windows, settings, bounds=(low, high), steps=steps)
     columns = {"learning_rate": swept.rates, "loss_nats": swept.losses, "smoothed": swept.smoothed}
     write_csv(RANGE / "range.csv", pd.DataFrame(columns))

@@ -28,7 +28,10 @@ def covers(settings: ModelSettings) -> bool:
 
 
 class ClosedForm:
-    """Mean loss in nats and its gradient by the formulas, in memory allocated once."""
+    """Mean loss in nats and its gradient by the formulas, in memory allocated once.
+
+    Without masks there is no dropout.
+    """
 
     def __init__(self, model: Model, gradient: Mapping[str, Tensor], *, frozen: bool) -> None:
         self.architecture = model.architecture
@@ -47,7 +50,7 @@ class ClosedForm:
         if shape != self.prepared:
             self._prepare(*shape)
         torch.index_select(self.nodes["embedding"].value, 0, batch.tokens, out=self.x_rows)
-        for memory, mask in zip(self.masks, masks, strict=True):
+        for memory, mask in zip(self.masks, masks or self.no_masks, strict=True):
             memory.copy_(mask)
         for call in self.forward:
             call()
@@ -76,6 +79,7 @@ class ClosedForm:
             layers.append(kind(settings, nodes, h, memory, adds))
             h = layers[-1].h
         self.masks = [layer.mask for layer in layers if layer.mask is not None]
+        self.no_masks = [torch.ones(()).expand_as(mask) for mask in self.masks]
         self.forward = [call for layer in layers for call in layer.forward]
         self.backward = [call for layer in reversed(layers) for call in layer.backward]
         scale = 1 / rows if single else 1.0

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 
@@ -19,11 +18,11 @@ from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import sha256_of_file, write_csv, write_json
 from neural_ngram.evidence import evidence_of_start, losses
-from neural_ngram.generation import opening_context
-from neural_ngram.randomness import SplitMix64
-from neural_ngram.settings import ModelSettings, Settings
+from neural_ngram.generation import context_of
+from neural_ngram.settings import Settings
 from neural_ngram.stages import (
     MODEL,
+    SPLITS,
     TOKENIZER,
     TRAINING,
     WINDOWS,
@@ -36,25 +35,20 @@ from neural_ngram.stages import (
     walls,
 )
 from neural_ngram.stages.progress import progress
+from neural_ngram.stages.untrained import architecture_of, untrained
 from neural_ngram.tracking import MODEL_TAG, Run, start_run
 from neural_ngram.training import Checkpoints, Record, resume, train
-from neural_ngram.vectors import read_word2vec
 
 
 def main(settings: Settings) -> float:
     """Train, save weights, curves and evidence, log a run; go on where one was interrupted.
 
-    Returns the last validation loss in nats, which a sweep makes smaller.
+    Returns the validation loss in nats of the weights that are kept, which a sweep makes smaller.
     """
     loaded = {name: token_windows.load(WINDOWS / name) for name in ("train", "validation")}
     windows = {name: part for name, (part, _) in loaded.items()}
     origins = {name: origin for name, (_, origin) in loaded.items()}
-    architecture = models.Architecture(
-        vocabulary_size=origins["train"]["vocabulary_size"],
-        context_length=windows["train"].context_length,
-        settings=settings.model,
-        frequent_first=_frequent_first(windows["train"], settings, origins["train"]),
-    )
+    architecture = architecture_of(settings, *loaded["train"])
     count = models.parameter_count(architecture)
     threads = models.thread_count(architecture, settings.training)
     say(
@@ -62,8 +56,9 @@ def main(settings: Settings) -> float:
         f"{threads} thread{'s' * (threads > 1)}"
     )
     torch.set_num_threads(threads)
-    model = _fresh(architecture, settings)
-    evidence = evidence_of_start(model, windows, _probed(settings, architecture), settings.training)
+    model = untrained(architecture, settings)
+    probed = _probed(settings, windows["train"])
+    evidence = evidence_of_start(model, windows, probed, settings.training)
     described = parameters(settings) | {"parameters": count, "threads": threads}
     checkpoints = Checkpoints(cache() / "checkpoints", _identity(settings), say)
     with checkpoints.lock():
@@ -81,9 +76,10 @@ def main(settings: Settings) -> float:
             )
             _save(model, record, origins["train"])
             evidence |= losses(record) | {"sha256": _hashes(origins)}
-            evidence["test_text_encoded_or_scored"] = (WINDOWS / "test").exists()
+            # What this process cannot open, it neither encoded nor scored.
+            evidence["test_text_encoded_or_scored"] = not walls().close(SPLITS / "test.parquet")
             if settings.training.replay:
-                again = _fresh(architecture, settings)
+                again = untrained(architecture, settings)
                 repeated = train(again, windows, settings.optimizer, settings.training)
                 evidence["same_seed_replays_bitwise"] = repeated == record and bool(
                     torch.equal(again.flat, model.flat)
@@ -91,17 +87,7 @@ def main(settings: Settings) -> float:
             write_json(TRAINING / "evidence.json", evidence)
             _log(tracked, record, origins)
         checkpoints.remove()
-    return record.objectives[-1].validation_loss_nats
-
-
-def _frequent_first(
-    train: token_windows.Windows, settings: Settings, origin: dict[str, Any]
-) -> tuple[int, ...]:
-    """The tokens by falling frequency in train, for an output that ranks them."""
-    if settings.model.output != "adaptive":
-        return ()
-    counts = np.bincount(train.targets(), minlength=origin["vocabulary_size"])
-    return tuple(np.argsort(-counts, kind="stable").tolist())
+    return record.kept.validation_loss_nats
 
 
 def _identity(settings: Settings) -> dict[str, dict[str, Any]]:
@@ -116,22 +102,13 @@ def _identity(settings: Settings) -> dict[str, dict[str, Any]]:
     }
 
 
-def _fresh(architecture: models.Architecture, settings: Settings) -> models.Model:
-    dtype = getattr(torch, settings.training.dtype)
-    model = models.initialise(architecture, SplitMix64(settings.training.seed), dtype)
-    _place_pretrained(model, settings.model)
-    return model
-
-
-def _probed(settings: Settings, architecture: models.Architecture) -> list[int]:
+def _probed(settings: Settings, train: token_windows.Windows) -> list[int]:
     """The context of `training.probe`; without one, of the first window of train."""
     if not settings.training.probe:
-        windows, _ = token_windows.load(WINDOWS / "train")
-        first: list[int] = windows.contexts(slice(1))[0].tolist()
+        first: list[int] = train.contexts(slice(1))[0].tolist()
         return first
     tokenizer = tokenizers.load(TOKENIZER)
-    ids = next(tokenizer.encode([settings.training.probe])).tolist()
-    return opening_context(ids, length=architecture.context_length, bos=tokenizer.bos)
+    return context_of(settings.training.probe, tokenizer, train.context_length)
 
 
 def _hashes(origins: dict[str, dict[str, Any]]) -> dict[str, str]:
@@ -140,16 +117,6 @@ def _hashes(origins: dict[str, dict[str, Any]]) -> dict[str, str]:
         "tokenizer": origins["train"]["tokenizer_sha256"],
         **{f"{name}_documents": origin["documents_sha256"] for name, origin in origins.items()},
     }
-
-
-def _place_pretrained(model: models.Model, settings: ModelSettings) -> None:
-    if settings.pretrained_embedding is None:
-        return
-    tokens = tokenizers.load(TOKENIZER).tokens
-    wanted = {token: identifier for identifier, token in enumerate(tokens)}
-    ids, vectors = read_word2vec(Path(settings.pretrained_embedding), wanted)
-    models.place_embedding(model, ids, vectors)
-    say(f"{len(ids):,} of {len(tokens):,} embeddings from {settings.pretrained_embedding}")
 
 
 def _save(model: models.Model, record: Record, origin: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from neural_ngram.errors import TrainingError
-from neural_ngram.gradients import Autograd, ClosedForm, covers
+from neural_ngram.gradients import covers, gradients_of
 from neural_ngram.model import Model, views, without_autograd
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.scoring import check_windows, score
@@ -50,6 +50,11 @@ class Record:
     batch_losses: list[float] = field(default_factory=list)
     objectives: list[Objective] = field(default_factory=list)
     kept_step: int = 0
+
+    @property
+    def kept(self) -> Objective:
+        """The losses of the weights that the model ends with."""
+        return next(each for each in self.objectives if each.step == self.kept_step)
 
 
 def train(
@@ -141,8 +146,7 @@ class Run:
         self.gradient = torch.zeros_like(model.flat)
         into = views(model.architecture, self.gradient)
         weights = without_autograd(model) if torch.is_inference_mode_enabled() else model
-        kind = ClosedForm if _in_closed_form(model, settings) else Autograd
-        self.gradients = kind(weights, into, frozen=frozen)
+        self.gradients = gradients_of(weights, into, frozen=frozen, asked=settings.gradients)
         self.optimizer = Optimizer(weights, self.gradient, optimizer_settings, frozen=frozen)
         for part in self.windows.values():
             check_windows(model, part)
