@@ -5,17 +5,21 @@ from neural_ngram.stages import enter
 if __name__ == "__main__":
     enter()
 
+import json
 from dataclasses import fields
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_json, write_table
-from neural_ngram.corpus import Corpus, Document, fetch, merge_rare_words, read_corpus
+from neural_ngram.corpus import Corpus, Document, merge_rare_words, read_corpus
+from neural_ngram.download import fetch
 from neural_ngram.errors import ConfigurationError
 from neural_ngram.leakage import links, measure, overlaps, require
-from neural_ngram.partition import Split, parted, split_documents, text_sha256
+from neural_ngram.partition import PARTITIONS, Split, parted, split_documents, text_sha256
 from neural_ngram.settings import CorpusSettings, Settings, SourceSettings, SplitSettings
 from neural_ngram.stages import RAW, SPLIT_REPORT, SPLITS, run, say
 from neural_ngram.synthetic import MarkovSource
@@ -25,10 +29,7 @@ def main(settings: Settings) -> None:
     """Read, split, save."""
     corpus, entropies = _corpus(settings.corpus)
     asked = settings.corpus.split
-    lists = asked.lists
-    split = split_documents(
-        corpus.documents, asked, read_json(Path(lists)) if lists else None, _links(corpus, asked)
-    )
+    split = split_documents(corpus.documents, asked, _lists(asked.lists), _links(corpus, asked))
     rows = overlaps(split, asked.near_duplicate)
     leakage = measure(split, rows)
     require(leakage, asked.most_overlap)
@@ -55,6 +56,21 @@ def main(settings: Settings) -> None:
             f"{name}: {found['same_text_in_train']:.1%} of the documents also stand in train, "
             f"{found['near_duplicate_in_train']:.1%} have a near duplicate there"
         )
+
+
+def _lists(path: str | None) -> dict[str, Any] | None:
+    """The IDs of each partition that a file names."""
+    if path is None:
+        return None
+    lists = read_json(Path(path))
+    for name, ids in lists.items():
+        texts = isinstance(ids, list) and all(isinstance(each, str) for each in ids)
+        if name not in PARTITIONS or not texts:
+            raise ConfigurationError(
+                f"{path} has {json.dumps(ids)[:40]} under {name!r}, but corpus.split.lists must "
+                f"hold lists of document IDs under {', '.join(PARTITIONS)}; correct it"
+            )
+    return lists
 
 
 def _links(corpus: Corpus, settings: SplitSettings) -> list[tuple[str, str]]:
@@ -100,7 +116,8 @@ def _path(settings: CorpusSettings) -> Path:
         raise ConfigurationError(
             f"the corpus {settings.name!r} has no corpus.url; set corpus.path to a local copy"
         )
-    folder = RAW / settings.name
+    pinned = sha256(f"{settings.url} {settings.sha256}".encode()).hexdigest()[:12]
+    folder = RAW / settings.name / pinned  # of another version, no file may be read along
     return fetch(settings.url, settings.sha256, folder, most_bytes=settings.most_bytes)
 
 
