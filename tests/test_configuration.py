@@ -111,3 +111,12 @@ def test_every_setting_stands_in_params_and_nothing_else():
 
     params = yaml.safe_load((ROOT / "params.yaml").read_text())
     assert leaves(params) == {name for name, _, _ in flatten(Settings())}
+
+
+def test_dvc_watches_the_files_that_settings_name():
+    plain = settings_of()
+    assert plain.corpus.split.lists_dependency == "conf/config.yaml"
+    assert plain.training.vectors_dependency == "conf/config.yaml"
+    named = settings_of("corpus.split.lists=l.json", "model.pretrained_embedding=v.txt")
+    assert named.corpus.split.lists_dependency == "l.json"
+    assert named.training.vectors_dependency == "v.txt"

@@ -37,7 +37,7 @@ __all__ = [
 
 
 _TEST, _SEALED = "data/splits/test.parquet", "conf/evaluation/default.yaml"
-_BOUNDS = {
+BOUNDS = {
     "least": (operator.ge, "at least"),
     "above": (operator.gt, "above"),
     "most": (operator.le, "at most"),
@@ -93,6 +93,7 @@ class SplitSettings:
     lists: str | None = setting(
         None, "named: JSON file with lists of document IDs under train, validation and test"
     )
+    lists_dependency: str = setting("conf/config.yaml", "what DVC watches: the lists, if any")
     max_train_documents: int | None = setting(
         None, "keep only the first so many documents of train; null: all", least=1
     )
@@ -273,6 +274,9 @@ class TrainingSettings:
         "replacement; sequential: in text order",
         choices=("shuffle", "replacement", "sequential"),
     )
+    vectors_dependency: str = setting(
+        "conf/config.yaml", "what DVC watches: model.pretrained_embedding, if any"
+    )
     max_steps: int = setting(2000, "steps in all, fixed before validation is looked at", least=1)
     evaluate_every: int = setting(
         500,
@@ -452,7 +456,7 @@ def _range_complaint(value: Any, limits: dict[str, Any]) -> str | None:
         return "a finite number"
     if "choices" in limits and value not in limits["choices"]:
         return "one of " + ", ".join(limits["choices"])
-    bounds = [(*_BOUNDS[name], limits[name]) for name in _BOUNDS if name in limits]
+    bounds = [(*BOUNDS[name], limits[name]) for name in BOUNDS if name in limits]
     if all(holds(value, limit) for holds, _, limit in bounds):
         return None
     return " and ".join(f"{words} {limit}" for _, words, limit in bounds)

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from neural_ngram.artifacts import write_text
 from neural_ngram.configuration import composed, typed
-from neural_ngram.settings import flatten
+from neural_ngram.settings import BOUNDS, flatten
 
 __all__ = ["reference", "write_reference"]
 
@@ -22,7 +22,6 @@ Written by `neural-ngram settings` from [the schema](../src/neural_ngram/setting
 which overrides several, with `-S experiment=preset`. A name, a type or a range that does not fit
 ends in one line that names it.
 """
-LIMITS = {"least": "at least", "above": "above", "most": "at most", "below": "below"}
 
 
 def write_reference() -> None:
@@ -57,7 +56,7 @@ def _row(name: str, value: Any, limits: dict[str, Any]) -> str:
     elif isinstance(value, bool):
         allowed = "`true`, `false`"
     else:
-        bounds = [(words, limits[limit]) for limit, words in LIMITS.items() if limit in limits]
+        bounds = [(words, limits[limit]) for limit, (_, words) in BOUNDS.items() if limit in limits]
         allowed = ", ".join(f"{words} {bound:,}" for words, bound in bounds)
     shown = f"`{json.dumps(value)}`"
     return f"| `{name}` | {shown} | {allowed} | {limits['meaning'].replace('<', '&lt;')} |"

@@ -18,7 +18,10 @@ __all__ = ["write_results"]
 PUBLISHED = Path("docs/published.csv")
 PAGE = Path("docs/results.md")
 SPEED_TABLE = Path("docs/speed.csv")
-ASIDE = ("corpus.path", "corpus.dependency", "training.threads")
+ASIDE = (
+    *("corpus.path", "corpus.dependency", "corpus.split.lists_dependency"),
+    *("training.vectors_dependency", "training.threads"),
+)
 
 
 def write_results() -> None:

@@ -61,6 +61,8 @@ def _hashes(folder: Path, outputs: list[str]) -> dict[str, str]:
 def _lay_out(here: Path, again: Path, stages: list[Declaration]) -> None:
     made = {name for stage in stages for name in stage.writes}
     for name in sorted({*_ALWAYS, *(read for stage in stages for read in stage.reads)} - made):
+        if Path(name).is_absolute():
+            continue
         source, target = here / name, again / name
         if not source.exists():
             raise ArtifactError(f"{name} is missing, so nothing can be replayed; run `dvc repro`")
