@@ -197,3 +197,9 @@ def test_every_test_that_the_page_names_exists():
     known |= {name for file in files for name in re.findall(r"def (test_\w+)", file.read_text())}
     assert len(named) > 15
     assert named <= known
+
+
+@pytest.mark.parametrize("text", ["@home", "*bold*", "%d", "Note: he said: yes", "{"])
+def test_an_override_that_is_no_yaml_stands_for_itself(text: str):
+    parameters = parameters_of(ROOT, [f"generation.prompt={text}"])
+    assert parameters["generation"]["prompt"] == text

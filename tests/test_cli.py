@@ -29,3 +29,26 @@ def test_a_bad_override_leaves_the_old_params_alone(
     assert main(["compose", "model.wdth=3"]) == 1
     assert "model.wdth" in capsys.readouterr().err
     assert (project / "params.yaml").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["compose", "corpus.path=${nope}"], "nope"),
+        (["next", "a", "--count", "-1"], "no whole number from 0 on"),
+        (["neighbours", "a", "--count", "1.5"], "no whole number from 0 on"),
+        (["generate", "a", "--typewriter", "-1"], "no number of seconds from 0 on"),
+        (["generate", "a", "--typewriter", "nan"], "no number of seconds from 0 on"),
+    ],
+)
+def test_a_bad_word_ends_in_one_line_that_names_it(
+    project: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+):
+    try:
+        code = main(words)
+    except SystemExit as ended:
+        code = ended.code
+    said = capsys.readouterr().err
+    assert code != 0
+    assert told in said.splitlines()[-1]
+    assert "Traceback" not in said

@@ -202,3 +202,16 @@ def test_a_logit_that_is_not_finite_is_named(successor):
     successor.parameters["output"][0, 2] = float("nan")
     with pytest.raises(ModelError, match="the logit of token 2 is nan"):
         next_logits(successor, [0], [])
+
+
+def test_a_tiny_temperature_is_greedy_for_many_samples_too(successor):
+    (continuation, *others) = continue_many(
+        successor,
+        [[0]] * 40,
+        markers=(None, None),
+        max_new_tokens=3,
+        sampler=Sampler(1e-39, SplitMix64(1)),
+    )
+    greedy = continue_context(successor, [0], markers=(None, None), max_new_tokens=3)
+    assert continuation.ids == greedy.ids
+    assert all(other == continuation for other in others)

@@ -173,3 +173,11 @@ def test_the_official_split_of_ewt_overlaps_as_reported(real_data: Callable[[str
     assert round(report["test"]["same_text_in_train"] * 2077) == 93
     assert report["test"]["near_duplicate_in_train"] == pytest.approx(0.0645, abs=0.001)
     assert report["test"]["character_windows_in_train"]["8"] == pytest.approx(0.5278, abs=1e-4)
+
+
+def test_a_threshold_of_one_finds_only_texts_of_the_same_shingles():
+    made = documents(LONG, LONG.upper(), LONG + "s")
+    assert [(one, other) for one, other, _ in alike(made, made, 1.0)] == [
+        *((0, 0), (0, 1), (1, 0), (1, 1)),
+        (2, 2),
+    ]

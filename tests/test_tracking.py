@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
-from neural_ngram.tracking import MODEL_TAG, find_run, newest_run, start_run
+from neural_ngram.errors import TrackingError
+from neural_ngram.tracking import MODEL_TAG, find_run, newest_run, past_runs, start_run
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +166,10 @@ def test_processes_that_open_a_fresh_store_at_once_all_succeed(tmp_path: Path):
     environment.pop("MLFLOW_TRACKING_URI", None)
     children = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(3)]
     assert [child.wait(timeout=120) for child in children] == [0, 0, 0]
+
+
+def test_a_store_that_does_not_answer_is_told_to_who_reads_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with pytest.raises(TrackingError, match="store cannot be read"):
+        list(past_runs())

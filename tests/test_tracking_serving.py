@@ -63,6 +63,7 @@ def test_the_seed_decides_and_a_row_does_not_depend_on_others(served: PyFuncMode
         (["a"], {"count": -1}, "count is -1, but must be at least 0"),
         (["a"], {"temprature": 1}, r"Unrecognized params \['temprature'\]; known are max_new"),
         (["a"], {"samples": 10, "max_new_tokens": 1001}, "10,010 new tokens .* 10,000 at most"),
+        (["a"], {"temperature": 0.0, "samples": 0, "max_new_tokens": 10_001}, "10,000 at most"),
         (["a" * 10_001], {}, "a prompt has 10,001 characters; 10,000 at most"),
         (["a"] * 65, {}, "65 prompts were given; give 1 to 64"),
         (["a", None], {}, "a prompt is nan, but must be a text"),

@@ -1,6 +1,7 @@
 """The `neural-ngram` command."""
 
 import argparse
+import math
 import os
 import sys
 from importlib import import_module
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
 
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import write_text
@@ -50,6 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (NeuralNgramError, HydraException, OSError) as problem:
         print(f"neural-ngram: {problem}", file=sys.stderr)
         return 1
+    except OmegaConfBaseException as problem:
+        print(f"neural-ngram: {str(problem).splitlines()[0]}; correct it", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("neural-ngram: interrupted", file=sys.stderr)
         return 130
@@ -58,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _add_commands(commands: Any) -> None:
     """The commands that look at the last run; their modules import torch, so only when they run."""
-    count = {"type": int, "default": 10, "help": "how many (10)"}
+    count = {"type": _natural, "default": 10, "help": "how many (10)"}
     generate = commands.add_parser("generate", help="continue a prompt, token by token")
     generate.description = (
         "Continue a prompt with the model of the last run. Settings are Hydra overrides: "
@@ -68,7 +73,7 @@ def _add_commands(commands: Any) -> None:
     generate.add_argument("prompt")
     generate.add_argument("overrides", nargs="*", metavar="key=value")
     generate.add_argument(
-        "--typewriter", type=float, default=0.0, metavar="SECONDS", help="wait after each token"
+        "--typewriter", type=_seconds, default=0.0, metavar="SECONDS", help="wait after each token"
     )
     generate.set_defaults(
         run=lambda chosen: import_module("neural_ngram.commands.generation").show_continuations(
@@ -92,7 +97,7 @@ def _add_commands(commands: Any) -> None:
     near.add_argument("--count", **count)
     near.set_defaults(run=lambda chosen: _inspection().show_neighbours(chosen.token, chosen.count))
     sizes = commands.add_parser("parameters", help="how large tables of counts would be")
-    sizes.add_argument("--vocabulary", type=int, help="for so many tokens, without a model")
+    sizes.add_argument("--vocabulary", type=_natural, help="for so many tokens, without a model")
     sizes.set_defaults(run=lambda chosen: _inspection().show_parameters(chosen.vocabulary))
     picture = commands.add_parser("embedding", help="draw the embedding table into a PNG file")
     picture.add_argument("file", type=Path)
@@ -124,6 +129,24 @@ def _add_commands(commands: Any) -> None:
     results.set_defaults(
         run=lambda _: import_module("neural_ngram.commands.results").write_results()
     )
+
+
+def _natural(text: str) -> int:
+    """A whole number that is not negative, or argparse tells so."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    """A finite time that is not negative, or argparse tells so."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 on")
+    return seconds
 
 
 def _inspection() -> Any:

@@ -25,6 +25,7 @@ __all__ = [
     "Sampler",
     "TextStream",
     "collect",
+    "context_of",
     "continue_context",
     "continue_many",
     "cycle_length",
@@ -67,7 +68,8 @@ class Sampler:
 
     def draw_each(self, logits_SV: Tensor, states_S: NDArray[np.uint64]) -> NDArray[np.int64]:
         """(S,) one token ID a row, by the next number of each stream; overwrites the logits."""
-        p_SV = torch.softmax(logits_SV.div_(self.temperature), dim=1, out=logits_SV)
+        logits_SV.sub_(logits_SV.amax(dim=1, keepdim=True)).div_(self.temperature)
+        p_SV = torch.softmax(logits_SV, dim=1, out=logits_SV)
         kept_SV = torch.from_numpy(truncate(p_SV.numpy(), self.top_k, self.top_p))
         cumulative_SV = kept_SV.cumsum(dim=1, dtype=torch.float64)
         point_S = torch.from_numpy(uniform_of_each(states_S)) * cumulative_SV[:, -1]
@@ -154,6 +156,12 @@ def opening_context(prompt: Sequence[int], *, length: int, bos: int | None) -> l
     return ([bos] * length if bos is not None else [])[: max(0, length - len(prompt))] + list(
         prompt[-length:]
     )
+
+
+def context_of(text: str, tokenizer: Tokenizer, length: int) -> list[int]:
+    """What a model reads after a text; raises what `opening_context` and `encode` raise."""
+    ids = next(tokenizer.encode([text])).tolist()
+    return opening_context(ids, length=length, bos=tokenizer.bos)
 
 
 def next_logits(model: Model, context: Sequence[int], masked: Sequence[int]) -> NDArray[np.float64]:

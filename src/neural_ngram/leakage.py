@@ -65,7 +65,9 @@ def alike(
     asked: list[Document], known: list[Document], threshold: float
 ) -> Iterator[tuple[int, int, float]]:
     """Which asked document is like which known one, by their places, and how similar they are."""
-    index = MinHashLSH(threshold=threshold, num_perm=_PERMUTATIONS, weights=_RATHER_FIND)
+    # Above 0.99 the library finds no bands; what they find there is found below, too.
+    banded = min(threshold, 0.99)
+    index = MinHashLSH(threshold=banded, num_perm=_PERMUTATIONS, weights=_RATHER_FIND)
     for place, document in enumerate(known):
         index.insert(place, _sketch(_shingles(document.text)), check_duplication=False)
     for place, document in enumerate(asked):

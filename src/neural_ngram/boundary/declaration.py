@@ -97,13 +97,21 @@ def parameters_of(root: Path, overrides: list[str]) -> dict[str, Any]:
             node = parameters
             for group in groups:
                 node = node.setdefault(group, {})
-            node[key] = _yaml(value)
+            node[key] = _value(value)
     except (OSError, yaml.YAMLError, AttributeError, TypeError) as problem:
         raise BoundaryError(
             f"{file} with {overrides} cannot be read ({problem}); run from the project's root, or "
             "run `neural-ngram compose`"
         ) from problem
     return parameters
+
+
+def _value(text: str) -> Any:
+    """What an override sets; a text that is no YAML stands for itself, as in Hydra."""
+    try:
+        return _yaml(text)
+    except yaml.YAMLError:
+        return text
 
 
 def lookup(parameters: Mapping[str, Any], name: str) -> Any:

@@ -36,10 +36,10 @@ def _safetensors(folder: Path) -> None:
         "documents of train": run.origin["documents_sha256"],
     }
     architecture = run.model.architecture
+    card = model_card(run_name(settings), architecture, settings.corpus, figures, hashes)
     save(run.model, folder / "model.safetensors", run.origin)
     write_json(folder / "config.json", architecture.describe())
     tokenizers.save(run.tokenizer, folder)
-    card = model_card(run_name(settings), architecture, settings.corpus, figures, hashes)
     write_text(folder / "README.md", card)
     print(f"{folder}: {parameter_count(architecture):,} parameters, with a card, README.md")
 
@@ -49,7 +49,8 @@ def _onnx(folder: Path) -> None:
         graphs = import_module("neural_ngram.export.onnx_graph")
     except ModuleNotFoundError as problem:
         raise ArtifactError(
-            f"{problem.name} is not installed, which writes ONNX; pip install 'neural-ngram[onnx]'"
+            f"{problem.name} is not installed, which writes ONNX; "
+            "pip install -c constraints.txt -e '.[onnx]'"
         ) from None
     run = last_run()
     graph = graphs.onnx_graph(run.model)

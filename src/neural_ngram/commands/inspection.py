@@ -7,7 +7,7 @@ from neural_ngram.charts import embedding_chart
 from neural_ngram.commands import last_run, table
 from neural_ngram.errors import TokenizerError
 from neural_ngram.evidence import table_sizes
-from neural_ngram.generation import most_probable, opening_context
+from neural_ngram.generation import context_of, most_probable
 from neural_ngram.model import parameter_count
 from neural_ngram.neighbours import nearest, principal_plane
 from neural_ngram.tokenizer import Tokenizer
@@ -18,9 +18,7 @@ __all__ = ["draw_embedding", "show_neighbours", "show_next", "show_parameters"]
 def show_next(prompt: str, count: int) -> None:
     """The most probable next tokens after a prompt."""
     run = last_run()
-    ids = next(run.tokenizer.encode([prompt])).tolist()
-    length = run.model.architecture.context_length
-    context = opening_context(ids, length=length, bos=run.tokenizer.bos)
+    context = context_of(prompt, run.tokenizer, run.model.architecture.context_length)
     rows: list[tuple[object, ...]] = [
         (label(run.tokenizer, token), token, f"{probability:.4f}")
         for token, probability in most_probable(run.model, context, count)
@@ -64,7 +62,7 @@ def draw_embedding(file: Path) -> None:
 
 def token_id(tokenizer: Tokenizer, text: str) -> int:
     """The token that stands for exactly this text, or whose ID it is written as `#12`."""
-    if text.startswith("#") and text[1:].isdigit():
+    if text.startswith("#") and text[1:].isdecimal():
         return int(text[1:])
     wanted = text.encode("utf-8")
     found = [i for i, piece in enumerate(tokenizer.pieces) if piece == wanted]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from neural_ngram.errors import ModelError
 from neural_ngram.model import Architecture, parameter_count, parameter_shapes
 from neural_ngram.model.hidden import layer_suffixes
 from neural_ngram.settings import CorpusSettings
@@ -28,12 +29,20 @@ def model_card(
     """A README in Markdown, whose Python computes the logits with numpy alone.
 
     figures: what `evaluate` measured. hashes: SHA-256 by the name of what it identifies.
+
+    Raises ModelError when that Python is not known for the model's hidden layers or output.
     """
+    settings = architecture.settings
+    if settings.hidden not in ("none", "swiglu", *ACTIVATIONS) or settings.output != "softmax":
+        raise ModelError(
+            f"the card of model.hidden={settings.hidden}, model.output={settings.output} would "
+            f"need Python that is not written here; add it to {__file__}"
+        )
     return fill(
         "card.md",
         name=name,
         architecture=architecture,
-        settings=architecture.settings,
+        settings=settings,
         parameters=parameter_count(architecture),
         shapes=parameter_shapes(architecture),
         suffixes=layer_suffixes(architecture.settings),

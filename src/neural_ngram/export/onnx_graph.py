@@ -32,9 +32,14 @@ OPSET, IR_VERSION = 20, 10  # the first opset with Gelu, and the IR of its time
 def onnx_graph(model: Model) -> ModelProto:
     """The model, checked by ONNX itself.
 
-    Raises ModelError when ONNX has no operator for its hidden layers.
+    Raises ModelError when it has no operators here for the hidden layers or the output.
     """
     architecture = model.architecture
+    if architecture.settings.output != "softmax":
+        raise ModelError(
+            f"model.output={architecture.settings.output} is not written as ONNX here; train with "
+            "model.output=softmax"
+        )
     nodes = _nodes(model)
     weights = {name: w.detach().float().numpy() for name, w in model.parameters.items()}
     constants = weights | {"row": np.array([-1, architecture.input_width])}

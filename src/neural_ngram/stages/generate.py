@@ -58,8 +58,8 @@ def main(settings: Settings) -> None:
     )
     with find_run(model_sha256, run_name(settings), parameters(settings)) as tracked:
         tracked.boundary("generate", walls().kind)
-        folder = _method(asked).replace(" ", "-")
-        tracked.artifact(GENERATION, f"generation/{folder}-seed-{asked.seed}")
+        method = _method(asked).replace(" ", "-")
+        tracked.artifact(GENERATION, f"generation/{method}-seed-{asked.seed}")
         tracked.artifact(TOKENIZER, "tokenizer")
         with TemporaryDirectory() as folder:
             package(Path(folder), MODEL, TOKENIZER)

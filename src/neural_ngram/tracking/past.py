@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -9,10 +10,22 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
 
+from neural_ngram.errors import TrackingError
 from neural_ngram.tracking.store import MODEL_TAG, connect
 
 __all__ = ["PastRun", "newest_run", "past_runs"]
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except (MlflowException, OSError) as problem:
+        raise TrackingError(
+            f"MLflow's store cannot be read ({problem}); check MLFLOW_TRACKING_URI and its server"
+        ) from problem
 
 
 @dataclass(frozen=True)
@@ -48,19 +61,21 @@ class PastRun:
         return content
 
     def download(self, folder: str, target: Path) -> Path:
-        """A copy of a folder of artifacts, below `target`; raises what MLflow raises."""
-        return Path(self.client.download_artifacts(self.run_id, folder, str(target)))
+        """A copy of a folder of artifacts, below `target`; raises TrackingError without one."""
+        with _reading():
+            return Path(self.client.download_artifacts(self.run_id, folder, str(target)))
 
     def _files(self, folder: str) -> list[str]:
         return [a.path for a in self.client.list_artifacts(self.run_id, folder) if not a.is_dir]
 
 
 def past_runs() -> Iterator[PastRun]:
-    """The finished trainings, newest first."""
-    client, experiment = connect()
-    runs = client.search_runs(
-        [experiment], "attributes.status = 'FINISHED'", order_by=["attributes.start_time DESC"]
-    )
+    """The finished trainings, newest first; raises TrackingError when the store does not answer."""
+    with _reading():
+        client, experiment = connect()
+        runs = client.search_runs(
+            [experiment], "attributes.status = 'FINISHED'", order_by=["attributes.start_time DESC"]
+        )
     for run in runs:
         if MODEL_TAG in run.data.tags:
             info, logged = run.info, run.data

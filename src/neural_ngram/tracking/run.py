@@ -11,6 +11,7 @@ from typing import Any
 
 from mlflow import MlflowClient
 
+from neural_ngram.boundary import dvc_root
 from neural_ngram.errors import ArtifactError, TrackingError
 from neural_ngram.tracking.spool import Entry, is_kept
 from neural_ngram.tracking.store import (
@@ -179,9 +180,16 @@ def _opening(name: str, parameters: Mapping[str, object], tag: str, value: str |
 
 
 def git_commit() -> str | None:
-    """The git commit that is checked out, when there is one."""
+    """The git commit that is checked out at the root of the DVC project, when there is one.
+
+    A temporary or queued experiment has commits of its own, which do not last.
+    """
     answer = subprocess.run(
-        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+        ["git", "rev-parse", "HEAD"],
+        cwd=dvc_root(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return answer.stdout.strip() if answer.returncode == 0 else None
 

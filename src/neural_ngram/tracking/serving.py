@@ -20,9 +20,9 @@ from neural_ngram import tokenizer as tokenizers
 from neural_ngram.errors import NeuralNgramError
 from neural_ngram.generation import (
     collect,
+    context_of,
     most_probable,
     next_tokens,
-    opening_context,
     samplers_of,
 )
 from neural_ngram.settings import GenerationSettings, read_group
@@ -65,9 +65,8 @@ class Served:
             raise _refused(str(problem)) from problem
 
     def _answer(self, asked: GenerationSettings, count: int) -> dict[str, Any]:
-        prompt = next(self.tokenizer.encode([asked.prompt])).tolist()
         length = self.model.architecture.context_length
-        context = opening_context(prompt, length=length, bos=self.tokenizer.bos)
+        context = context_of(asked.prompt, self.tokenizer, length)
         return {
             "continuations": self._continuations(asked, context),
             "next_tokens": [
@@ -115,7 +114,7 @@ def _checked(prompts: list[Any], given: Mapping[str, Any]) -> list[GenerationSet
         if len(prompt) > MOST_CHARACTERS:
             raise _refused(f"a prompt has {len(prompt):,} characters; {MOST_CHARACTERS:,} at most")
     asked = [read_group(GenerationSettings, {"prompt": p, **settings}) for p in prompts]
-    tokens = len(prompts) * given["samples"] * given["max_new_tokens"]
+    tokens = len(prompts) * max(1, given["samples"]) * given["max_new_tokens"]
     if tokens > MOST_NEW_TOKENS:
         raise _refused(f"{tokens:,} new tokens were asked for; {MOST_NEW_TOKENS:,} at most")
     if given["count"] < 0:

@@ -4,6 +4,7 @@
 are gathered: that of the last run, and those of other runs in MLflow.
 """
 
+import sys
 from collections.abc import Callable
 from functools import cache, partial
 from importlib.util import find_spec
@@ -14,7 +15,7 @@ from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import sha256_of_file
 from neural_ngram.commands import Trained, current_settings, last_run
-from neural_ngram.errors import ArtifactError
+from neural_ngram.errors import ArtifactError, TrackingError
 from neural_ngram.stages import MODEL
 from neural_ngram.tracking import PastRun, past_runs
 
@@ -42,8 +43,12 @@ def _shelf() -> dict[str, Callable[[], Trained]]:
     """How to load each model, by the name that it is chosen by; the last run's comes first."""
     last = last_run()
     shelf: dict[str, Callable[[], Trained]] = {LAST_RUN: lambda: last}
-    known = sha256_of_file(MODEL)
-    for past in (each for each in past_runs() if each.model_sha256 != known):
+    try:
+        others = [past for past in past_runs() if past.model_sha256 != sha256_of_file(MODEL)]
+    except TrackingError as problem:
+        print(f"warning: {problem}; only {LAST_RUN} is here", file=sys.stderr)
+        others = []
+    for past in others:
         shelf[f"{past.name} · {past.started:%d %b %H:%M} · {past.run_id[:6]}"] = cache(
             partial(_loaded, past)
         )
