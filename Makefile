@@ -19,7 +19,7 @@ repro: .venv/installed
 	@echo "Next: . .venv/bin/activate   then  dvc plots show | dvc exp run -S model=bengio | make ui"
 
 test: .venv/installed
-	pytest -n 2 -m "not slow"
+	pytest -n 2 --dist worksteal -m "not slow"
 
 test-slow: .venv/installed
 	pytest -m slow
@@ -45,7 +45,7 @@ bench: .venv/installed
 results: .venv/installed
 	neural-ngram results
 
-# The corpora lie in NEURAL_NGRAM_DATA. An hour or two; Brown's published figures are on test.
+# The corpora lie in NEURAL_NGRAM_DATA. Six hours of training; Brown's published figures are on test.
 NAMES := makemore makemore_lecture makemore_10_200 makemore_2_500
 EWT := ewt_bigram $(addprefix ewt_bigram_,64 16 floor floor_64 floor_16 sentence)
 BROWN := bengio_brown $(addprefix bengio_brown_,mlp1 mlp3 mlp5 mlp7)

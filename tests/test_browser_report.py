@@ -9,7 +9,7 @@ from test_report import HOSTILE, measured
 
 from neural_ngram.report import render
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.slow
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 CHARTS = 7

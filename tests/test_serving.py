@@ -8,7 +8,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("training.max_steps=30", "training.evaluate_every=15", "tokenizer.vocabulary_size=300")
@@ -83,10 +84,18 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.fixture(scope="session")
-def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project in which all stages have run, on the embedded corpus with a small model."""
-    project = copy_project(tmp_path_factory.mktemp("pipeline"))
-    project.first_output = project.experiment()
+def pipeline(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Project:
+    """A project in which all stages have run, on the embedded corpus with a small model.
+
+    One process makes it, and each takes a copy.
+    """
+    made = tmp_path_factory.getbasetemp().parent / f"pipeline-{testrun_uid}"
+    with FileLock(f"{made}.lock"):
+        if not made.with_suffix(".output").exists():
+            made.with_suffix(".output").write_text(copy_project(made).experiment())
+    project = Project(tmp_path_factory.mktemp("pipeline") / "project")
+    shutil.copytree(made, project.folder, symlinks=True)
+    project.first_output = made.with_suffix(".output").read_text()
     return project
 
 

@@ -9,7 +9,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [DOCS / "quickstart.md", *sorted((DOCS / "howto").glob("*.md"))]
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("pipeline")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("pipeline")
-
 LARGE_STEPS = ("training.batch_size=3000", "training.max_steps=4", "training.evaluate_every=2")
 MODELS = {
     "every layer that has sums of its own": (

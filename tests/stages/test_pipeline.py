@@ -18,8 +18,6 @@ STAGES = (
     *("evaluate", "oracle-conditional-entropy", "generate"),
 )
 
-pytestmark = pytest.mark.xdist_group("pipeline")
-
 
 def runs(project) -> list[Run]:
     client = MlflowClient(f"sqlite:///{project.folder / 'runs/mlflow.db'}")

@@ -8,8 +8,6 @@ from mlflow import MlflowClient
 
 from neural_ngram.stages.replay import compare
 
-pytestmark = pytest.mark.xdist_group("pipeline")
-
 
 def replay_tags(project) -> set[str]:
     client = MlflowClient(f"sqlite:///{project.folder / 'runs/mlflow.db'}")

@@ -21,8 +21,6 @@ from neural_ngram.stages.unsealed import read_test
 
 UNSEALED = "evaluation.unseal_test=true"
 
-pytestmark = pytest.mark.xdist_group("pipeline")
-
 
 @pytest.fixture(scope="module")
 def project(pipeline, tmp_path_factory: pytest.TempPathFactory):
