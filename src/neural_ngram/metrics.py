@@ -20,7 +20,7 @@ def perplexity(loss_nats: float) -> float:
 def bits_per_byte(summed_nats: float, utf8_bytes: int) -> float:
     """Summed cross-entropy in bits over the raw UTF-8 bytes of the text that was scored.
 
-    Comparable between tokenizers, as perplexity is not.
+    Comparable between tokenizers, as perplexity is not, unless words are unknown to one of them.
     """
     return summed_nats / (utf8_bytes * math.log(2)) if utf8_bytes else math.nan
 
