@@ -107,6 +107,7 @@ def test_the_count_model_is_written_as_arpa(pipeline):
     assert any(line.split("\t")[1:2] == ["</s>"] for line in lines)
 
 
+@pytest.mark.slow
 def test_queued_experiments_share_the_store_and_none_is_lost(pipeline):
     before = {run.info.run_id for run in runs(pipeline)}
     for width in (5, 6):
