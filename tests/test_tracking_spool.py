@@ -1,6 +1,5 @@
 """A store that is down, hangs or answers with errors delays a run; nothing of it is lost."""
 
-import json
 import os
 import shutil
 import signal
@@ -9,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,9 +18,10 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
+from neural_ngram.artifacts import write_json
 from neural_ngram.errors import ArtifactError, TrackingError
-from neural_ngram.tracking import MODEL_TAG, find_run, start_run, synchronise
-from neural_ngram.tracking.store import Recorder
+from neural_ngram.tracking import MODEL_TAG, find_run, spool, start_run, synchronise
+from neural_ngram.tracking.store import Event, Opening, Recorder
 
 
 @pytest.fixture(scope="module")
@@ -232,9 +233,116 @@ def test_what_is_still_written_is_left_alone(root: Path, monkeypatch):
     assert synchronise(print) == 1
 
 
-def test_a_damaged_entry_is_named(root: Path):
+def keep(monkeypatch: pytest.MonkeyPatch, name: str = "kept") -> None:
+    """A run that the store does not take."""
+    with monkeypatch.context() as patched:
+        patched.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+        with start_run(name, {}) as run:
+            run.tags({"a": 1})
+
+
+def test_an_entry_that_was_never_begun_is_dropped(root: Path, monkeypatch):
+    def full(path: Path, content: object) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_name(".opening.json.1.tmp").touch()
+        raise ArtifactError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spool, "write_json", full)
+        with pytest.raises(ArtifactError, match="no space left"):
+            keep(monkeypatch)
+    (root / "runs/spool/1-1").mkdir()
+    assert len(entries(root)) == 2
+    keep(monkeypatch)
+    assert synchronise(print) == 1
+    assert entries(root) == []
+    assert [run.info.run_name for run in stored(root)] == ["kept"]
+
+
+def test_an_entry_that_just_begins_is_left_alone(root: Path, monkeypatch):
+    told: list[str] = []
+
+    def interrupted(path: Path, content: dict) -> None:
+        assert synchronise(told.append) == 0
+        write_json(path, content)
+        assert synchronise(told.append) == 0
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spool, "write_json", interrupted)
+        keep(monkeypatch)
+    assert [line.split(" is ")[1] for line in told] == ["still being written; send it later"] * 2
+    assert synchronise(print) == 1
+    assert [run.data.tags["a"] for run in stored(root)] == ["1"]
+
+
+def test_entries_that_come_while_others_are_sent_arrive_whole(monkeypatch):
+    arrived: list[int] = []
+
+    class Store:
+        continues = True
+
+        def __init__(self, opening: Opening, *, now: bool) -> None:
+            pass
+
+        def apply(self, event: Event) -> None:
+            arrived.append(event["number"])
+
+    def write() -> None:
+        for number in range(100):
+            entry = spool.Entry(opening)
+            entry.add({"do": "end", "number": number})
+            entry.close()
+
+    monkeypatch.setattr(spool, "Recorder", Store)
+    values = {"parameters": {}, "restarts": False, "commit": None, "time": 0}
+    opening = Opening(name="many", tag=MODEL_TAG, value=None, **values)
+    with ThreadPoolExecutor() as threads:
+        jobs = [threads.submit(write)]
+        jobs += [threads.submit(send_until, jobs[0].done) for _ in range(2)]
+        assert sum(job.result() or 0 for job in jobs) + synchronise(print) == 100
+    assert sorted(arrived) == list(range(100))
+
+
+def send_until(done: Callable[[], bool]) -> int:
+    sent = 0
+    while not done():
+        sent += synchronise(lambda _: None)
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "problem"),
+    [
+        ("opening.json", b'{"name": "x"}', "Opening"),
+        ("opening.json", b"[]", "Opening"),
+        ("opening.json", None, "opening.json"),
+        ("events.jsonl", b'{"do": "ta\n{"do": "end"}\n', 'line 1 is no event: \'{"do": "ta\''),
+        ("events.jsonl", b'{"do": "end"}\n3\n', "line 2 is no event: '3'"),
+        ("events.jsonl", b"{}\n", "line 1 is no event: '{}'"),
+        ("events.jsonl", b"\xff\n", "utf-8"),
+    ],
+)
+def test_a_damaged_entry_is_named_and_the_others_are_sent(
+    root: Path, file: str, content: bytes | None, problem: str, monkeypatch
+):
+    keep(monkeypatch, "damaged")
+    (damaged,) = entries(root)
+    (damaged / file).unlink() if content is None else (damaged / file).write_bytes(content)
+    keep(monkeypatch, "whole")
+    told: list[str] = []
+    assert synchronise(told.append) == 1
+    warning, sent = told
+    assert warning.startswith(f"warning: {damaged} is damaged and not sent (")
+    assert problem in warning
+    assert sent.endswith(": whole")
+    assert entries(root) == [damaged]
+    assert [run.info.run_name for run in stored(root)] == ["whole"]
+
+
+def test_a_damaged_entry_keeps_no_run_from_the_store(root: Path):
     folder = root / "runs/spool/1-1"
     folder.mkdir(parents=True)
-    (folder / "opening.json").write_text(json.dumps({"name": "x"}))
-    with pytest.raises(ArtifactError, match=str(folder)):
-        synchronise(print)
+    (folder / "events.jsonl").write_bytes(b"\xff\n")
+    with find_run("abc", "evaluated", {}):
+        pass
+    assert [run.info.run_name for run in stored(root)] == ["evaluated"]

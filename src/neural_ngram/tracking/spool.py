@@ -1,7 +1,8 @@
 """What the store did not take, kept to be sent later.
 
 An entry is a folder under `runs/spool`, named by time and process, with `opening.json` (which
-run), `events.jsonl` (in order) and copies of the files. Its writer holds its lock.
+run), `events.jsonl` (in order) and copies of the files. Its writer holds its lock from before the
+opening is there, so that one without an opening whose lock is free was never begun.
 """
 
 import json
@@ -9,12 +10,14 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
-from neural_ngram.artifacts import read_json, write_json
+from neural_ngram.artifacts import write_json
 from neural_ngram.errors import ArtifactError, TrackingError
 from neural_ngram.tracking.store import Event, Opening, Recorder, root, store_uri
 
@@ -29,22 +32,23 @@ class Entry:
 
     def __init__(self, opening: Opening) -> None:
         self.folder = _folder() / f"{time.time_ns()}-{os.getpid()}"
-        write_json(self.folder / "opening.json", asdict(opening))
         self.lock = FileLock(self.folder / "lock")
-        self.lock.acquire()
         self.copies = 0
+        with _writing(self.folder), _door():
+            self.lock.acquire()
+        try:
+            write_json(self.folder / "opening.json", asdict(opening))
+        except BaseException:
+            self.lock.release()
+            raise
 
     def add(self, event: Event) -> None:
         """Keep an event, and a copy of what it refers to."""
-        try:
+        with _writing(self.folder):
             if "path" in event:
                 event = {**event, "path": self._copy(Path(event["path"]))}
             with (self.folder / "events.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(event) + "\n")
-        except OSError as problem:
-            raise ArtifactError(
-                f"{self.folder} cannot be written ({problem}); make room on the disk"
-            ) from problem
 
     def _copy(self, path: Path) -> str:
         self.copies += 1
@@ -61,6 +65,16 @@ class Entry:
         self.lock.release()
 
 
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise ArtifactError(
+            f"{folder} cannot be written ({problem}); make room on the disk or allow writing there"
+        ) from problem
+
+
 def is_kept(value: str | None) -> bool:
     """Whether an entry speaks of this model; what belongs to the same run must then follow it."""
     return value is not None and any(value in _text(p) for p in _folder().glob("*/*.json*"))
@@ -68,7 +82,7 @@ def is_kept(value: str | None) -> bool:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:  # sent in the meantime
         return ""
 
@@ -76,28 +90,51 @@ def _text(path: Path) -> str:
 def synchronise(say: Callable[[str], None]) -> int:
     """Send what is kept, oldest first; how many entries were sent.
 
+    One that is damaged is named, and stays; one that was never begun is deleted.
+
     Raises TrackingError when the store still does not take one; it and later ones stay.
     """
     sent = 0
     for folder in sorted(path for path in _folder().glob("*") if path.is_dir()):
         try:
-            with FileLock(folder / "lock").acquire(timeout=0):
-                run = _send(folder)
-                shutil.rmtree(folder)
+            with _held(folder):
+                run = _send(folder) if _is_begun(folder) else None
+                with _door():
+                    shutil.rmtree(folder)
         except Timeout:
             say(f"{folder} is still being written; send it later")
-            continue
-        sent += 1
-        say(f"sent {folder.name}: {run}")
+        except ArtifactError as problem:
+            say(f"warning: {problem}")
+        else:
+            if run is not None:
+                sent += 1
+                say(f"sent {folder.name}: {run}")
     return sent
 
 
-def _send(folder: Path) -> str:
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold an entry's lock; raises Timeout while its writer does."""
+    lock = FileLock(folder / "lock")
+    with _door():
+        lock.acquire(timeout=0)
     try:
-        opening = Opening(**read_json(folder / "opening.json"))
-    except TypeError as problem:
-        raise ArtifactError(f"{folder}/opening.json is no opening ({problem}); delete it") from None
-    events = list(_events(folder))
+        yield
+    finally:
+        lock.release()
+
+
+def _door() -> FileLock:
+    """To be held while an entry's folder comes, goes or is locked: these take several steps."""
+    return FileLock(root() / ".spool.lock")
+
+
+def _is_begun(folder: Path) -> bool:
+    return any((folder / name).exists() for name in ("opening.json", "events.jsonl"))
+
+
+def _send(folder: Path) -> str:
+    opening, events = _read(folder)
     try:
         recorder = Recorder(opening, now=False)
         for event in events:
@@ -120,13 +157,35 @@ def _end(recorder: Recorder, opening: Opening) -> None:
         recorder.apply({"do": "end", "status": "FINISHED", "time": opening.time})
 
 
+def _read(folder: Path) -> tuple[Opening, list[Event]]:
+    """What an entry holds; raises ArtifactError for a damaged one."""
+    try:
+        opening = Opening(**json.loads((folder / "opening.json").read_text(encoding="utf-8")))
+        return opening, list(_events(folder))
+    except (OSError, ValueError, TypeError) as problem:
+        raise ArtifactError(
+            f"{folder} is damaged and not sent ({problem}); mend or delete it"
+        ) from problem
+
+
 def _events(folder: Path) -> Iterator[Event]:
     """The events; a last line that was cut short is none."""
     path = folder / "events.jsonl"
     lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-    for line in lines:
-        event = json.loads(line)
+    for number, line in enumerate(lines, 1):
+        event = _object(line)
+        if "do" not in event:
+            raise ValueError(f"{path.name}: line {number} is no event: {line[:80]!r}")
         yield event | {"path": str(folder / event["path"])} if "path" in event else event
+
+
+def _object(line: str) -> dict[str, Any]:
+    """What a line of JSON holds; nothing when it is broken or no object."""
+    try:
+        content = json.loads(line)
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _folder() -> Path:
