@@ -202,9 +202,25 @@ def replace_by_nonsense(path: Path) -> None:
     write_tensors(path, {"weights": np.zeros(3)}, {"identity": [1], "position": 3})
 
 
+def described(**other: object) -> Callable[[Path], None]:
+    """Damage to what the file says of itself."""
+
+    def damage(path: Path) -> None:
+        arrays, description = read_tensors(path)
+        write_tensors(path, arrays, description | other)
+
+    return damage
+
+
 @pytest.mark.parametrize(
     "damage",
-    [cut, empty, flip_a_bit, promise_too_much, replace_by_a_model, replace_by_nonsense],
+    [
+        *(cut, empty, flip_a_bit, promise_too_much, replace_by_a_model, replace_by_nonsense),
+        *(described(step=7), described(step="2"), described(step=None)),
+        *(described(position=(2**64 - 1, 5)), described(position=[4]), described(position="45")),
+        *(described(position=(2**64 - 1, 4, 0)), described(dropout=2**63 + 1)),
+        *(described(identity=IDENTITY | {"data": {"train": "aj"}}), described(sha256=3)),
+    ],
 )
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(
     checkpoints: Checkpoints, told: list[str], damage: Callable[[Path], None]
@@ -216,6 +232,16 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(
     assert checkpoints.latest().step == 1
     assert told[0].startswith(f"{newest} is damaged and deleted (")
     assert "going on after step 1 from " in told[1]
+
+
+def test_a_change_of_any_byte_of_a_checkpoint_is_noticed(checkpoints: Checkpoints, told: list[str]):
+    checkpoints.write(state(2))
+    (path,) = checkpoints.folder.glob("step-*")
+    content = path.read_bytes()
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        assert checkpoints.latest() is None
+    assert len(told) == len(content)
 
 
 def test_when_all_are_damaged_training_starts_afresh(checkpoints: Checkpoints, told: list[str]):

@@ -3,7 +3,7 @@
 A folder a training holds the two newest as `step-<n>.safetensors`. Its name is the hash of the
 training's identity: the settings, the data and the code that make it what it is. Each file repeats
 the identity, so that one of another training is refused with the difference named, and the SHA-256
-of its arrays, so that a damaged one is noticed and the one before it is taken.
+of all that it holds, so that a damaged one is noticed and the one before it is taken.
 """
 
 import hashlib
@@ -112,8 +112,8 @@ class Checkpoints:
             "step": state.step,
             "position": state.position,
             "dropout": state.dropout,
-            "sha256": _sha256(state.arrays),
         }
+        description["sha256"] = _sha256(description, state.arrays)
         path = self.folder / f"step-{state.step:012}.safetensors"
         # Waiting for the disk would cost five times the rest; after a loss of power the hash tells.
         write_tensors(path, state.arrays, description, durable=False)
@@ -140,18 +140,15 @@ class Checkpoints:
     def _read(self, path: Path) -> State:
         try:
             arrays, description = read_tensors(path)
-            identity, position = description["identity"], description["position"]
-            differs = difference(identity, self.identity)
-            state = State(
-                description["step"], arrays, (position[0], position[1]), description["dropout"]
-            )
-            damaged = _sha256(arrays) != description["sha256"]
-        except (ArtifactError, KeyError, TypeError, AttributeError) as problem:
+            if description.pop("sha256") != _sha256(description, arrays):
+                raise _DamagedError("it does not have the SHA-256 that it names")
+            differs = difference(description["identity"], self.identity)
+            random, taken = description["position"]
+            state = State(description["step"], arrays, (random, taken), description["dropout"])
+        except (ArtifactError, LookupError, TypeError, ValueError, AttributeError) as problem:
             raise _DamagedError(f"{type(problem).__name__}: {problem}") from problem
         if differs:
             raise ArtifactError(f"{path} is the checkpoint of another training: {differs}; move it")
-        if damaged:
-            raise _DamagedError("its arrays do not have the SHA-256 that it names")
         return state
 
     def _tell_of_others(self) -> None:
@@ -187,8 +184,8 @@ def _flat(identity: Identity) -> dict[str, Any]:
     }
 
 
-def _sha256(arrays: Mapping[str, NDArray[Any]]) -> str:
-    total = hashlib.sha256()
+def _sha256(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+    total = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
         total.update(f"{name} {array.dtype} {array.shape}\n".encode())
         total.update(np.ascontiguousarray(array).data)
