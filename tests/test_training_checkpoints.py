@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock
 
 from neural_ngram.artifacts import read_tensors, write_tensors
 from neural_ngram.errors import ArtifactError, TrainingError
@@ -299,6 +301,50 @@ def test_what_others_left_is_told_from_what_they_are_at(checkpoints: Checkpoints
         left.write(state(1))
     with busy.lock():
         assert checkpoints.abandoned() == {left.folder.name}
+
+
+def test_who_looks_whether_a_training_is_abandoned_does_not_take_its_checkpoints(
+    tmp_path: Path, told: list[str]
+):
+    mine = Checkpoints(tmp_path, IDENTITY, told.append)
+    looking = FileLock(mine.folder / "lock", thread_local=False)
+    looking.acquire()
+    threading.Timer(0.2, looking.release).start()
+    with mine.lock():
+        assert mine.key == mine.folder.name
+    assert told == []
+
+
+def test_a_training_keeps_checkpoints_when_another_of_it_ends_as_it_starts(
+    tmp_path: Path, told: list[str]
+):
+    first, second = (Checkpoints(tmp_path, IDENTITY, told.append) for _ in range(2))
+    begun = threading.Event()
+
+    def end_soon() -> None:
+        with first.lock():
+            begun.set()
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=end_soon)
+    thread.start()
+    begun.wait()
+    with second.lock():
+        second.write(state(4))
+        assert second.latest().step == 4
+    thread.join()
+    assert told == [f"going on after step 4 from {second.folder}/step-000000000004.safetensors"]
+
+
+def test_who_looks_at_folders_without_a_lock_leaves_them_alone(
+    checkpoints: Checkpoints, tmp_path: Path, monkeypatch
+):
+    just_removed, just_made = tmp_path / "removed", tmp_path / "made"
+    just_made.mkdir()
+    monkeypatch.setattr(Path, "iterdir", lambda _: iter([just_removed, just_made]))
+    assert checkpoints.abandoned() == set()
+    assert not just_removed.exists()
+    assert not (just_made / "lock").exists()
 
 
 def test_a_checkpoint_says_nothing_in_a_foreign_language(checkpoints: Checkpoints):

@@ -65,10 +65,9 @@ class Checkpoints:
     @contextmanager
     def lock(self) -> Iterator["Checkpoints"]:
         """Keep other processes that train the same away, or do without checkpoints."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.folder / "lock")
         try:
-            lock.acquire(timeout=0)
+            _take(lock)
         except Timeout:
             self.say("another process trains the same just now, so this one keeps no checkpoints")
             yield self
@@ -192,7 +191,20 @@ def _sha256(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) 
     return total.hexdigest()
 
 
+def _take(lock: FileLock) -> None:
+    """Take one's own lock, which others hold for a moment as they look whether it is taken.
+
+    Raises Timeout while another process trains the same.
+    """
+    try:
+        lock.acquire(timeout=1)
+    except FileNotFoundError:  # the other training ended just now, and its folder with it
+        lock.acquire(timeout=1)
+
+
 def _is_idle(folder: Path) -> bool:
+    if not (folder / "lock").exists():  # removed just now, or about to be taken
+        return False
     try:
         with FileLock(folder / "lock").acquire(timeout=0):
             return True
