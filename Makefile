@@ -19,7 +19,7 @@ repro: .venv/installed
 	@echo "Next: . .venv/bin/activate   then  dvc plots show | dvc exp run -S model=bengio | make ui"
 
 test: .venv/installed
-	pytest -n 2 --dist loadgroup -m "not slow"
+	pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: .venv/installed
 	pytest -m slow

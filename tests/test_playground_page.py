@@ -26,8 +26,6 @@ ROOT = Path(__file__).parents[1]
 SCRIPT = "<script>document.title='broken'</script>"
 PATIENCE = 30
 
-pytestmark = pytest.mark.xdist_group("playground")
-
 
 def model_of_order(shift: int, size: int) -> Model:
     """After the token of ID t comes t + shift."""

@@ -18,13 +18,6 @@ COPIED = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process runs all tests of a module here, since these share what takes long to make."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
-
-
 class Project:
     """A copy of the project in a git repository, and commands in it."""
 
