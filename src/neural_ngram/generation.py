@@ -39,6 +39,7 @@ __all__ = [
     "truncate",
 ]
 
+LEAST_TEMPERATURE = 1e-30  # greedy already, and no float32 overflows
 # Rows drawn together: enough to be worth a call, few enough to stay in a processor's cache.
 MOST_LOGITS, LEAST_ROWS = 2**17, 64
 
@@ -66,12 +67,18 @@ class Sampler:
         point = self.generator.uniform(1)[0] * cumulative[-1]
         return int(np.searchsorted(cumulative, point, side="right"))
 
-    def draw_each(self, logits_SV: Tensor, states_S: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """(S,) one token ID a row, by the next number of each stream; overwrites the logits."""
-        logits_SV.sub_(logits_SV.amax(dim=1, keepdim=True)).div_(self.temperature)
+    def draw_each(
+        self, logits_SV: Tensor, states_S: NDArray[np.uint64], memory_SV: Tensor
+    ) -> NDArray[np.int64]:
+        """(S,) one token ID a row, by the next number of each stream.
+
+        Overwrites the logits, and the float64 `memory`: fresh memory of that size takes longer to
+        come by than to fill.
+        """
+        logits_SV.div_(max(self.temperature, LEAST_TEMPERATURE))
         p_SV = torch.softmax(logits_SV, dim=1, out=logits_SV)
         kept_SV = torch.from_numpy(truncate(p_SV.numpy(), self.top_k, self.top_p))
-        cumulative_SV = kept_SV.cumsum(dim=1, dtype=torch.float64)
+        cumulative_SV = torch.cumsum(kept_SV, dim=1, dtype=torch.float64, out=memory_SV)
         point_S = torch.from_numpy(uniform_of_each(states_S)) * cumulative_SV[:, -1]
         token_S1 = torch.searchsorted(cumulative_SV, point_S[:, None], right=True)
         return np.asarray(token_S1[:, 0].numpy())
@@ -263,8 +270,10 @@ def _rounds(
     which_S, eos = np.arange(len(states_S)), -1 if markers[1] is None else markers[1]
     masked = never_produced(markers)
     _require_known(model, context_SC, masked)
+    memory_SV = torch.empty(len(states_S), model.architecture.vocabulary_size, dtype=torch.float64)
     while len(which_S):
-        token_S = sampler.draw_each(_logits(model, context_SC, masked), states_S)
+        logits_SV = _logits(model, context_SC, masked)
+        token_S = sampler.draw_each(logits_SV, states_S, memory_SV[: len(states_S)])
         context_SC = np.column_stack([context_SC[:, 1:], token_S])
         going = token_S != eos
         if not going.all():
