@@ -61,9 +61,24 @@ def test_whoever_is_done_bears_signals_until_the_process_is_gone():
         subprocess.Popen(["sh", "-c", hail], stderr=subprocess.DEVNULL)
         time.sleep(0.3)  # and then the interpreter is taken down under the same hail
     """
-    for done, bears in (("INTERRUPTION.ignore()", True), ("pass", False)):
+    for done, bears in (("INTERRUPTION.finish()", True), ("pass", False)):
         program = textwrap.dedent(code.format(done=done))
         ended = subprocess.run(
             [sys.executable, "-c", program], stderr=subprocess.DEVNULL, check=False
         )
         assert (ended.returncode == 0) == bears
+
+
+def test_whoever_is_done_runs_its_exit_handlers_and_prints_all():
+    code = """
+        import atexit, sys
+        from neural_ngram.interruption import INTERRUPTION
+        INTERRUPTION.listen()
+        atexit.register(print, "handled")
+        print("done", end=" ")
+        INTERRUPTION.finish()
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done handled\n", "")

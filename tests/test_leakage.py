@@ -9,16 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neural_ngram.corpus import Document, read_corpus
+from neural_ngram.duplicates import alike, kinds, links, overlaps
 from neural_ngram.errors import PartitionError
-from neural_ngram.leakage import (
-    alike,
-    kinds,
-    links,
-    measure,
-    overlaps,
-    require,
-    seen_in_train,
-)
+from neural_ngram.leakage import measure, require, seen_in_train
 from neural_ngram.partition import split_documents
 from neural_ngram.settings import SplitSettings
 from neural_ngram.windows import Windows

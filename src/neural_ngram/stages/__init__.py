@@ -119,7 +119,7 @@ def run(stage: Callable[[Settings], object]) -> None:
 
     sys.argv += _QUIET_HYDRA
     hydra.main(version_base="1.3", config_path=str(root), config_name="params")(guarded)()
-    INTERRUPTION.ignore()  # all is written
+    INTERRUPTION.finish()
 
 
 def _told(problem: Exception) -> str | None:

@@ -17,8 +17,9 @@ import pandas as pd
 from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_json, write_table
 from neural_ngram.corpus import Corpus, Document, merge_rare_words, read_corpus
 from neural_ngram.download import fetch
+from neural_ngram.duplicates import links, overlaps
 from neural_ngram.errors import ConfigurationError
-from neural_ngram.leakage import links, measure, overlaps, require
+from neural_ngram.leakage import measure, require
 from neural_ngram.partition import PARTITIONS, Split, parted, split_documents, text_sha256
 from neural_ngram.settings import CorpusSettings, Settings, SourceSettings, SplitSettings
 from neural_ngram.stages import RAW, SPLIT_REPORT, SPLITS, run, say
