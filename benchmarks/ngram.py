@@ -34,7 +34,7 @@ try:
     from nltk.lm import KneserNeyInterpolated
     from nltk.util import everygrams
 except ImportError:
-    KneserNeyInterpolated = None
+    KneserNeyInterpolated = everygrams = None
 
 CONTEXT = 5
 ORDER = 5
@@ -137,7 +137,7 @@ def training_and_validation() -> tuple[str, list[NDArray[np.int64]]]:
 def compare_kneser_ney() -> None:
     name, parts = training_and_validation()
     V = int(max(part.max() for part in parts)) + 2
-    train, validation = (padded(part + 1, V) for part in parts)
+    train, validation = (padded(V, part + 1) for part in parts)
     print(f"\nKneser-Ney of order {ORDER} over {len(train) + len(validation):,} tokens ({name})")
     print(f"{'':20} {'fit':>8} {'score':>8} {'nats':>8}   seconds; nats a token")
     model = KneserNey.fit(train, vocabulary_size=V, order=ORDER)
@@ -149,11 +149,11 @@ def compare_kneser_ney() -> None:
     print_nltk(train, validation)
 
 
-def padded(tokens: NDArray[np.int64], vocabulary_size: int) -> Windows:
+def padded(vocabulary_size: int, *documents: NDArray[np.int64], order: int = ORDER) -> Windows:
     stream, offsets = build_stream(
-        [tokens], context_length=ORDER - 1, vocabulary_size=vocabulary_size, pad=0
+        documents, context_length=order - 1, vocabulary_size=vocabulary_size, pad=0
     )
-    return Windows(tokens=stream, offsets=offsets, context_length=ORDER - 1, bos=0)
+    return Windows(tokens=stream, offsets=offsets, context_length=order - 1, bos=0)
 
 
 def print_dictionaries(train: Windows, validation: Windows, V: int) -> None:

@@ -1,16 +1,23 @@
-"""Text to tokens to windows, counting, and text again: ours beside the usual way."""
+"""Text to tokens to windows, counting, and text again: ours beside the usual way.
+
+NLTK and KenLM are peers where they are installed: `pip install nltk kenlm`.
+"""
 
 import time
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import tokenizers
 import torch
 from measure import Row, clock, compare
 from ngram import (
+    KneserNeyInterpolated,
     count_with_dictionaries,
     entropies_by_counter,
+    everygrams,
     padded,
     score_with_dictionaries,
     windows_over,
@@ -21,11 +28,16 @@ from torch import nn
 
 from neural_ngram.generation import Sampler, continue_many
 from neural_ngram.model import Architecture, initialise
-from neural_ngram.ngram import KneserNey, conditional_entropies
+from neural_ngram.ngram import KneserNey, conditional_entropies, export_arpa
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, TokenizerSettings
 from neural_ngram.tokenizer import learn
 from neural_ngram.windows import Windows, build_stream
+
+try:
+    import kenlm
+except ImportError:
+    kenlm = None
 
 VOCABULARY = 2048
 
@@ -114,7 +126,7 @@ def compare_entropies() -> Row:
 
 def compare_kneser_ney() -> Row:
     tokens = zipf_tokens(220_000, 10_000).astype(np.int64) + 1
-    train, validation = padded(tokens[:-20_000], 10_001), padded(tokens[-20_000:], 10_001)
+    train, validation = padded(10_001, tokens[:-20_000]), padded(10_001, tokens[-20_000:])
 
     def ours() -> float:
         model = KneserNey.fit(train, vocabulary_size=10_001, order=5)
@@ -130,6 +142,63 @@ def compare_kneser_ney() -> Row:
         lambda: clock(dictionaries),
         3,
         lambda: "nats {:.3f} / {:.3f}".format(*losses),
+    )
+
+
+def compare_nltk() -> Row:
+    """A model of order 3 fitted, and 20 tokens scored, each of which takes NLTK long."""
+    tokens = zipf_tokens(20_020, 500).astype(np.int64) + 1
+    train, validation = (padded(501, part, order=3) for part in np.split(tokens, [20_000]))
+
+    def ours() -> float:
+        model = KneserNey.fit(train, vocabulary_size=501, order=3)
+        return -float(model.log_probabilities(validation).mean())
+
+    def nltk() -> float:
+        text, asked = (
+            ["0"] * 2 + list(map(str, part.tolist())) for part in (tokens[:-20], tokens[-20:])
+        )
+        model = KneserNeyInterpolated(3, discount=0.75)
+        model.fit([everygrams(text, max_len=3)], vocabulary_text=sorted(set(text)))
+        scores = [model.score(asked[n], asked[n - 2 : n]) for n in range(2, len(asked))]
+        return -float(np.log(scores).mean())
+
+    losses = ours(), nltk()
+    return compare(
+        ("Kneser-Ney of order 3, 20,000 tokens", "NLTK, one discount"),
+        lambda: clock(ours),
+        lambda: clock(nltk),
+        3,
+        lambda: "nats {:.3f} / {:.3f}".format(*losses),
+    )
+
+
+def compare_kenlm() -> Row:
+    """Scoring alone: KenLM's own model is read from our ARPA file."""
+    EOS, V = 1, 10_002
+    names = ["<s>", "</s>", *(f"w{n}" for n in range(2, V))]
+    stream = zipf_tokens(240_000, V - 2).astype(np.int64) + 2
+    documents = [np.append(part, EOS) for part in np.split(stream, 12_000)]
+    train, validation = padded(V, *documents[:11_000]), padded(V, *documents[11_000:])
+    model = KneserNey.fit(train, vocabulary_size=V, order=5)
+    with TemporaryDirectory() as folder:
+        export_arpa(model, Path(folder) / "model.arpa", tokens=names)
+        theirs = kenlm.Model(str(Path(folder) / "model.arpa"))
+    texts = [" ".join(names[token] for token in part[:-1]) for part in documents[11_000:]]
+
+    def ours() -> float:
+        return -float(model.log_probabilities(validation).sum())
+
+    def queries() -> float:
+        return -np.log(10) * sum(theirs.score(text) for text in texts)
+
+    losses = ours(), queries()
+    return compare(
+        ("Kneser-Ney of order 5, scoring 21,000 tokens", "KenLM, the same ARPA file"),
+        lambda: clock(ours),
+        lambda: clock(queries),
+        9,
+        lambda: "nats {:.0f} / {:.0f}".format(*losses),
     )
 
 
@@ -184,6 +253,10 @@ def rows() -> Iterator[Row]:
     yield compare_windows()
     yield compare_entropies()
     yield compare_kneser_ney()
+    if KneserNeyInterpolated:
+        yield compare_nltk()
+    if kenlm:
+        yield compare_kenlm()
     yield compare_generation()
 
 

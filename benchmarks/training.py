@@ -28,13 +28,16 @@ from neural_ngram.model import Architecture, Model, initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.scoring import score
 from neural_ngram.settings import ModelSettings, OptimizerSettings, TrainingSettings
-from neural_ngram.training.loop import Run
+from neural_ngram.training.loop import Run, products_of_float32
 from neural_ngram.windows import Windows, build_stream, join
 
 
 @dataclass(frozen=True, kw_only=True)
 class Regime:
-    """One workload. tail: token v has the frequency (v + shift)^-1; turns of `steps` steps each."""
+    """One workload: token v has the frequency (v + shift)^-1; turns of `steps` steps each.
+
+    products: of our side, as `training.products`.
+    """
 
     meaning: str
     vocabulary: int
@@ -46,8 +49,9 @@ class Regime:
     tokens: int
     shift: float = 3
     dtype: torch.dtype = torch.float32
-    turns: int = 30
-    steps: int = 100
+    products: str = "full"
+    turns: int = 15
+    steps: int = 500
 
 
 def tanh(embedding: int, hidden: int) -> ModelSettings:
@@ -65,7 +69,10 @@ def adamw(rate: float) -> OptimizerSettings:
 
 
 NAMES = {"vocabulary": 27, "context": 3, "model": tanh(10, 200), "batch": 32, "tokens": 0}
-BROWN = {"vocabulary": 16_383, "context": 4, "model": tanh(60, 100), "tokens": 200_000}
+BROWN = {
+    **{"vocabulary": 16_383, "context": 4, "model": tanh(60, 100), "tokens": 200_000},
+    **{"optimizer": adamw(0.001), "peer": "DataLoader", "turns": 7},
+}
 REGIMES = {
     "names_sgd": Regime(
         meaning="R1 names, SGD",
@@ -88,27 +95,14 @@ REGIMES = {
         batch=4096,
         peer="DataLoader",
         tokens=291_000,
-        turns=8,
-        steps=3,
+        turns=7,
+        steps=12,
     ),
-    "brown_256": Regime(
-        meaning="R3 V=16383, batch 256",
-        optimizer=adamw(0.001),
-        batch=256,
-        peer="DataLoader",
-        turns=8,
-        steps=3,
-        **BROWN,
+    "brown_256": Regime(meaning="R3 V=16383, batch 256", batch=256, steps=12, **BROWN),
+    "brown_256_bf16": Regime(
+        meaning="R3 V=16383, batch 256, bf16", batch=256, steps=12, products="bf16", **BROWN
     ),
-    "brown_1024": Regime(
-        meaning="R3 V=16383, batch 1024",
-        optimizer=adamw(0.001),
-        batch=1024,
-        peer="DataLoader",
-        turns=6,
-        steps=2,
-        **BROWN,
-    ),
+    "brown_1024": Regime(meaning="R3 V=16383, batch 1024", batch=1024, steps=6, **BROWN),
     "ch23": Regime(
         meaning="R4 SwiGLU, float64",
         vocabulary=266,
@@ -271,22 +265,24 @@ def run_training(regime: Regime, threads: int) -> Row:
     network, peer = loop(model, contexts_NC, targets_N, regime)
     mine = ours(model, windows, regime)
 
-    def turn(steps: Iterator[float], threads: int) -> float:
+    def turn(steps: Iterator[float], threads: int, products: str = "full") -> float:
         torch.set_num_threads(threads)
-        return seconds(steps, regime.steps)
+        with products_of_float32(products):
+            return seconds(steps, regime.steps)
 
     def losses() -> str:
         nets = (Network(model), network)
         both = (full_loss(net, contexts_NC, targets_N) for net in nets)
         return "loss {:.3f} / {:.3f}".format(*both)
 
-    turn(peer, 1)
+    mine_turn = torch.inference_mode()(lambda: turn(mine, threads, regime.products))
+    mine_turn(), turn(peer, 1)
     return compare(
         (
             f"{regime.meaning}, {threads} thread{'s'[: threads - 1]}",
             f"{regime.peer} loop, 1 thread",
         ),
-        torch.inference_mode()(lambda: turn(mine, threads)),
+        mine_turn,
         lambda: turn(peer, 1),
         regime.turns,
         losses,
