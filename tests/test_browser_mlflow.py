@@ -61,3 +61,10 @@ def test_the_page_of_a_version_shows_the_signature(page, address: str):
     page.get_by_text("prompt", exact=False).first.wait_for()
     page.get_by_text("Outputs (2)").click()
     page.get_by_text("continuations", exact=False).first.wait_for()
+
+
+def test_the_table_opens_with_the_columns_that_compare_models(page, address: str):
+    page.goto(f"{address}/experiments/1/runs?viewStateShareKey=comparison")
+    header = page.get_by_role("columnheader")
+    for column in ("validation.loss_nats", "optimizer.learning_rate"):
+        header.filter(has_text=re.compile(f"^{re.escape(column)}$")).first.wait_for()

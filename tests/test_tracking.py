@@ -1,5 +1,6 @@
 """One run a model, found again by its weights; a store that several processes may open at once."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from mlflow import MlflowClient
 
 from neural_ngram.errors import TrackingError
+from neural_ngram.settings import Settings, flatten
 from neural_ngram.tracking import MODEL_TAG, find_run, newest_run, past_runs, start_run
 
 
@@ -173,3 +175,13 @@ def test_a_store_that_does_not_answer_is_told_to_who_reads_it(monkeypatch: pytes
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with pytest.raises(TrackingError, match="store cannot be read"):
         list(past_runs())
+
+
+def test_the_experiment_names_columns_that_runs_have(store: Path):
+    with start_run("one", {"model.hidden": "tanh"}) as run:
+        run.metric("validation.loss_nats", 1.0, 0)
+    experiment = MlflowClient(f"sqlite:///{store / 'runs/mlflow.db'}").get_experiment("1")
+    chosen = json.loads(experiment.tags["mlflow.sharedViewState.comparison"])["selectedColumns"]
+    assert {"metrics.`validation.loss_nats`", "params.`model.hidden`"} <= set(chosen)
+    known = {name for name, _, _ in flatten(Settings())}
+    assert {column[8:-1] for column in chosen if column.startswith("params.")} <= known

@@ -44,6 +44,7 @@ from mlflow.entities import (
 from mlflow.exceptions import MlflowException
 
 from neural_ngram.boundary import KINDS, STORE, dvc_root
+from neural_ngram.tracking.view import VIEW, VIEW_TAG
 
 __all__ = [
     "MODEL_TAG",
@@ -225,6 +226,8 @@ def connect() -> tuple[MlflowClient, str]:
         client = MlflowClient(store_uri())
         experiment = client.get_experiment_by_name(EXPERIMENT)
         if experiment is not None:
+            if experiment.tags.get(VIEW_TAG) != VIEW:
+                client.set_experiment_tag(experiment.experiment_id, VIEW_TAG, VIEW)
             return client, str(experiment.experiment_id)
         location = None if remote else (root() / "artifacts").as_uri()
         return client, _create_experiment(client, location)
@@ -248,7 +251,8 @@ def _is_ready(database: Path) -> bool:
 def _create_experiment(client: MlflowClient, location: str | None) -> str:
     """Its ID, also when another process was faster."""
     try:
-        return str(client.create_experiment(EXPERIMENT, artifact_location=location))
+        tags = {VIEW_TAG: VIEW}
+        return str(client.create_experiment(EXPERIMENT, artifact_location=location, tags=tags))
     except Exception:
         experiment = client.get_experiment_by_name(EXPERIMENT)
         if experiment is None:
