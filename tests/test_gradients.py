@@ -17,12 +17,7 @@ ACTIVATIONS["softsign"] = Activation(lambda z: z / (1 + z.abs()))
 HIDDEN = ["swiglu", "tanh", "relu", "sigmoid", "gelu", "softsign", "none"]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def both(model: Model, batch: Batch, masks: list[Tensor], frozen: bool = False):

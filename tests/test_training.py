@@ -19,12 +19,7 @@ from neural_ngram.windows import Windows, build_stream
 TANH = {"hidden": "tanh", "hidden_bias": True, "output_bias": True}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def windows(documents: list[list[int]], vocabulary: int, context_length: int = 2) -> Windows:

@@ -31,12 +31,7 @@ from neural_ngram.windows import Windows
 IDENTITY = {"settings": {"training.seed": 23}, "data": {"train": "ab"}, "code": {"torch": "2"}}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def windows(size: int, seed: int) -> Windows:
