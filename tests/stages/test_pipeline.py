@@ -4,7 +4,6 @@ import csv
 import json
 import math
 import re
-import time
 
 import pytest
 from mlflow import MlflowClient
@@ -105,24 +104,6 @@ def test_the_count_model_is_written_as_arpa(pipeline):
     assert (lines[0], lines[-1]) == ("\\data\\", "\\end\\")
     assert "\\5-grams:" in lines
     assert any(line.split("\t")[1:2] == ["</s>"] for line in lines)
-
-
-@pytest.mark.slow
-def test_queued_experiments_share_the_store_and_none_is_lost(pipeline):
-    before = {run.info.run_id for run in runs(pipeline)}
-    for width in (5, 6):
-        pipeline.experiment(f"model.hidden_width={width}", options=("--queue",))
-    pipeline.start("dvc", "queue", "start", "-j", "2")
-    for _ in range(480):
-        status = pipeline.dvc("queue", "status")
-        if "Queued" not in status and "Running" not in status:
-            break
-        time.sleep(0.5)
-    pipeline.start("dvc", "queue", "stop")
-    assert status.count("Success") == 2, status
-    new = [run for run in runs(pipeline) if run.info.run_id not in before]
-    assert sorted(run.data.params["model.hidden_width"] for run in new) == ["5", "6"]
-    assert all("validation.bits_per_byte" in run.data.metrics for run in new)
 
 
 def test_an_edited_conf_is_never_ignored(pipeline):
