@@ -17,11 +17,13 @@ from neural_ngram.generation import (
     most_probable,
     next_logits,
     opening_context,
+    sampler_of,
+    samplers_of,
     truncate,
 )
 from neural_ngram.model import Architecture, Model, initialise
 from neural_ngram.randomness import SplitMix64
-from neural_ngram.settings import ModelSettings, TokenizerSettings
+from neural_ngram.settings import GenerationSettings, ModelSettings, TokenizerSettings
 from neural_ngram.tokenizer import learn
 
 BPE = learn(["añb € 🙂", "añ añ"], TokenizerSettings(vocabulary_size=262, markers="bos_eos"))
@@ -215,3 +217,16 @@ def test_a_tiny_temperature_is_greedy_for_many_samples_too(successor):
     greedy = continue_context(successor, [0], markers=(None, None), max_new_tokens=3)
     assert continuation.ids == greedy.ids
     assert all(other == continuation for other in others)
+
+
+def test_a_seed_gives_the_same_samples_one_by_one_and_together(successor):
+    asked = GenerationSettings(samples=4, temperature=5.0, seed=5)
+    options = {"markers": (None, None), "max_new_tokens": 6}
+    alone = [
+        continue_context(successor, [0], sampler=sampler, **options)
+        for sampler in samplers_of(asked)
+    ]
+    together = continue_many(successor, [[0]] * 4, sampler=sampler_of(asked), **options)
+    assert alone == together
+    assert len({tuple(each.ids) for each in alone}) > 1
+    assert samplers_of(GenerationSettings(samples=4, temperature=0)) == [None]
