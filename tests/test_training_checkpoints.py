@@ -298,6 +298,17 @@ def test_what_others_left_is_told_from_what_they_are_at(checkpoints: Checkpoints
         assert checkpoints.abandoned() == {left.folder.name}
 
 
+def test_a_damaged_description_of_another_training_hinders_none(tmp_path: Path, told: list[str]):
+    left = Checkpoints(tmp_path, IDENTITY | {"data": {"train": "left"}}, print)
+    with left.lock():
+        left.write(state(1))
+        (left.folder / "identity.json").write_text("{")
+    with Checkpoints(tmp_path, IDENTITY, told.append).lock() as mine:
+        assert mine.latest() is None
+    assert "is of another" in told[0]
+    assert "identity.json cannot be read" in told[0]
+
+
 def test_who_looks_whether_a_training_is_abandoned_does_not_take_its_checkpoints(
     tmp_path: Path, told: list[str]
 ):

@@ -157,7 +157,10 @@ class Checkpoints:
         described = [other / "identity.json" for other in others]
         newest = max((p for p in described if p.exists()), key=_age, default=None)
         if newest is not None:
-            told = difference(read_json(newest), self.identity)
+            try:
+                told = difference(read_json(newest), self.identity)
+            except ArtifactError as problem:
+                told = str(problem)
             self.say(f"no checkpoint of this training; {newest.parent} is of another: {told}")
 
 
