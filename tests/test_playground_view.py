@@ -73,3 +73,11 @@ def test_neighbours_are_found_by_how_a_token_reads():
     assert len(neighbours(BYTES, "␣", 3)) == 3
     with pytest.raises(TokenizerError, match="no token of the vocabulary is 'x'"):
         neighbours(WORDS, "x", 5)
+
+
+def test_sampling_on_is_one_sample_whatever_number_the_settings_ask_for():
+    asked = {"temperature": 1.0, "max_new_tokens": 2, "seed": 3}
+    one, *others = (
+        continued(WORDS, b"a", GenerationSettings(samples=n, **asked)) for n in (1, 0, 5)
+    )
+    assert others == [one, one]

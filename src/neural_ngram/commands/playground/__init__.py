@@ -43,8 +43,9 @@ def _shelf() -> dict[str, Callable[[], Trained]]:
     """How to load each model, by the name that it is chosen by; the last run's comes first."""
     last = last_run()
     shelf: dict[str, Callable[[], Trained]] = {LAST_RUN: lambda: last}
+    known = sha256_of_file(MODEL)
     try:
-        others = [past for past in past_runs() if past.model_sha256 != sha256_of_file(MODEL)]
+        others = [past for past in past_runs() if past.model_sha256 != known]
     except TrackingError as problem:
         print(f"warning: {problem}; only {LAST_RUN} is here", file=sys.stderr)
         others = []
