@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Row", "clock", "compare", "cpu_name"]
+__all__ = ["Row", "clock", "compare", "compare_results", "cpu_name"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,20 @@ def compare(
         1e3 * statistics.median(other for _, other in pairs),
         statistics.median(other / mine for mine, other in pairs),
         reached(),
+    )
+
+
+def compare_results(
+    names: tuple[str, str],
+    ours: Callable[[], float],
+    peer: Callable[[], float],
+    turns: int,
+    told: str,
+) -> Row:
+    """A row from two ways to the same number; `told` formats both."""
+    results = ours(), peer()
+    return compare(
+        names, lambda: clock(ours), lambda: clock(peer), turns, lambda: told.format(*results)
     )
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measure import Row, clock, compare
+from measure import Row, compare, compare_results
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
@@ -312,14 +312,8 @@ def run_scoring() -> Row:
     def distinct() -> float:
         return score(model, together, batch_size=4096).summed_nats
 
-    losses = distinct(), every_row()
-    return compare(
-        ("exact loss of all names", "every row"),
-        lambda: clock(distinct),
-        lambda: clock(every_row),
-        15,
-        lambda: "nats {:.1f} / {:.1f}".format(*losses),
-    )
+    names = ("exact loss of all names", "every row")
+    return compare_results(names, distinct, every_row, 15, "nats {:.1f} / {:.1f}")
 
 
 def rows(names: Sequence[str] = ()) -> Iterator[Row]:
