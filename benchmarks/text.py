@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import tokenizers
 import torch
-from measure import Row, clock, compare
+from measure import Row, clock, compare, compare_results
 from ngram import (
     KneserNeyInterpolated,
     count_with_dictionaries,
@@ -26,10 +26,11 @@ from ngram import (
 from tokenizers import models, pre_tokenizers, trainers
 from torch import nn
 
-from neural_ngram.generation import Sampler, continue_many
+from neural_ngram.generation import continue_many
 from neural_ngram.model import Architecture, initialise
 from neural_ngram.ngram import KneserNey, conditional_entropies, export_arpa
 from neural_ngram.randomness import SplitMix64
+from neural_ngram.sampling import Sampler
 from neural_ngram.settings import ModelSettings, TokenizerSettings
 from neural_ngram.tokenizer import learn
 from neural_ngram.windows import Windows, build_stream
@@ -135,14 +136,8 @@ def compare_kneser_ney() -> Row:
     def dictionaries() -> float:
         return score_with_dictionaries(count_with_dictionaries(train), validation, 10_001)
 
-    losses = ours(), dictionaries()
-    return compare(
-        ("Kneser-Ney of order 5, 220,000 tokens", "dictionaries, one discount an order"),
-        lambda: clock(ours),
-        lambda: clock(dictionaries),
-        3,
-        lambda: "nats {:.3f} / {:.3f}".format(*losses),
-    )
+    names = ("Kneser-Ney of order 5, 220,000 tokens", "dictionaries, one discount an order")
+    return compare_results(names, ours, dictionaries, 3, "nats {:.3f} / {:.3f}")
 
 
 def compare_nltk() -> Row:
@@ -163,28 +158,22 @@ def compare_nltk() -> Row:
         scores = [model.score(asked[n], asked[n - 2 : n]) for n in range(2, len(asked))]
         return -float(np.log(scores).mean())
 
-    losses = ours(), nltk()
-    return compare(
-        ("Kneser-Ney of order 3, 20,000 tokens", "NLTK, one discount"),
-        lambda: clock(ours),
-        lambda: clock(nltk),
-        3,
-        lambda: "nats {:.3f} / {:.3f}".format(*losses),
-    )
+    names = ("Kneser-Ney of order 3, 20,000 tokens", "NLTK, one discount")
+    return compare_results(names, ours, nltk, 3, "nats {:.3f} / {:.3f}")
 
 
 def compare_kenlm() -> Row:
     """Scoring alone: KenLM's own model is read from our ARPA file."""
     EOS, V = 1, 10_002
-    names = ["<s>", "</s>", *(f"w{n}" for n in range(2, V))]
+    words = ["<s>", "</s>", *(f"w{n}" for n in range(2, V))]
     stream = zipf_tokens(240_000, V - 2).astype(np.int64) + 2
     documents = [np.append(part, EOS) for part in np.split(stream, 12_000)]
     train, validation = padded(V, *documents[:11_000]), padded(V, *documents[11_000:])
     model = KneserNey.fit(train, vocabulary_size=V, order=5)
     with TemporaryDirectory() as folder:
-        export_arpa(model, Path(folder) / "model.arpa", tokens=names)
+        export_arpa(model, Path(folder) / "model.arpa", tokens=words)
         theirs = kenlm.Model(str(Path(folder) / "model.arpa"))
-    texts = [" ".join(names[token] for token in part[:-1]) for part in documents[11_000:]]
+    texts = [" ".join(words[token] for token in part[:-1]) for part in documents[11_000:]]
 
     def ours() -> float:
         return -float(model.log_probabilities(validation).sum())
@@ -192,14 +181,8 @@ def compare_kenlm() -> Row:
     def queries() -> float:
         return -np.log(10) * sum(theirs.score(text) for text in texts)
 
-    losses = ours(), queries()
-    return compare(
-        ("Kneser-Ney of order 5, scoring 21,000 tokens", "KenLM, the same ARPA file"),
-        lambda: clock(ours),
-        lambda: clock(queries),
-        9,
-        lambda: "nats {:.0f} / {:.0f}".format(*losses),
-    )
+    names = ("Kneser-Ney of order 5, scoring 21,000 tokens", "KenLM, the same ARPA file")
+    return compare_results(names, ours, queries, 9, "nats {:.0f} / {:.0f}")
 
 
 def compare_generation() -> Row:

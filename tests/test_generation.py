@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from neural_ngram.errors import ModelError
 from neural_ngram.generation import (
-    Sampler,
     TextStream,
     collect,
     continue_context,
@@ -17,12 +16,10 @@ from neural_ngram.generation import (
     most_probable,
     next_logits,
     opening_context,
-    sampler_of,
-    samplers_of,
-    truncate,
 )
 from neural_ngram.model import Architecture, Model, initialise
 from neural_ngram.randomness import SplitMix64
+from neural_ngram.sampling import Sampler, sampler_of, samplers_of, truncate
 from neural_ngram.settings import GenerationSettings, ModelSettings, TokenizerSettings
 from neural_ngram.tokenizer import learn
 

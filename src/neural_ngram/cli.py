@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from hydra.errors import HydraException
-from omegaconf.errors import OmegaConfBaseException
 
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import write_text
@@ -51,9 +50,6 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.run(chosen)
     except (NeuralNgramError, HydraException, OSError) as problem:
         print(f"neural-ngram: {problem}", file=sys.stderr)
-        return 1
-    except OmegaConfBaseException as problem:
-        print(f"neural-ngram: {str(problem).splitlines()[0]}; correct it", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("neural-ngram: interrupted", file=sys.stderr)

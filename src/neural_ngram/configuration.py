@@ -43,12 +43,18 @@ def digest(root: Path) -> str:
 
 
 def composed(root: Path, overrides: list[str]) -> str:
-    """The YAML of `params.yaml`: the composition of `conf/` with Hydra overrides."""
+    """The YAML of `params.yaml`: the composition of `conf/` with Hydra overrides.
+
+    Raises ConfigurationError for one that refers to nothing, and what Hydra raises for others.
+    """
     register(root)
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(root / "conf"), version_base="1.3"):
         configuration = compose("config", overrides)
-    OmegaConf.resolve(configuration)
+    try:
+        OmegaConf.resolve(configuration)
+    except OmegaConfBaseException as problem:
+        raise ConfigurationError(f"{str(problem).splitlines()[0]}; correct it") from problem
     return OmegaConf.to_yaml(configuration)
 
 

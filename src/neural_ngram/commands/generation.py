@@ -4,7 +4,8 @@ import time
 from collections.abc import Sequence
 
 from neural_ngram.commands import current_settings, last_run
-from neural_ngram.generation import TextStream, collect, next_tokens, opening_context, samplers_of
+from neural_ngram.generation import TextStream, collect, next_tokens, opening_context
+from neural_ngram.sampling import samplers_of
 
 __all__ = ["show_continuations"]
 

@@ -28,7 +28,7 @@ adaptive output, which the formulas do not cover.
 
 from neural_ngram.gradients.autograd import Autograd
 from neural_ngram.gradients.batch import Batch
-from neural_ngram.gradients.choice import gradients_of
-from neural_ngram.gradients.closed_form import ClosedForm, covers
+from neural_ngram.gradients.choice import gradients_of, in_closed_form
+from neural_ngram.gradients.closed_form import ClosedForm
 
-__all__ = ["Autograd", "Batch", "ClosedForm", "covers", "gradients_of"]
+__all__ = ["Autograd", "Batch", "ClosedForm", "gradients_of", "in_closed_form"]

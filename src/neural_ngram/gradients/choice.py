@@ -7,8 +7,14 @@ from torch import Tensor
 from neural_ngram.gradients.autograd import Autograd
 from neural_ngram.gradients.closed_form import ClosedForm, covers
 from neural_ngram.model import Model
+from neural_ngram.settings import ModelSettings
 
-__all__ = ["gradients_of"]
+__all__ = ["gradients_of", "in_closed_form"]
+
+
+def in_closed_form(settings: ModelSettings, asked: str) -> bool:
+    """Whether the formulas are asked for and cover the model."""
+    return asked == "closed_form" and covers(settings)
 
 
 def gradients_of(
@@ -18,5 +24,5 @@ def gradients_of(
 
     gradient: the memory for each parameter's. frozen: leave out the embedding's.
     """
-    formulas = asked == "closed_form" and covers(model.architecture.settings)
-    return (ClosedForm if formulas else Autograd)(model, gradient, frozen=frozen)
+    kind = ClosedForm if in_closed_form(model.architecture.settings, asked) else Autograd
+    return kind(model, gradient, frozen=frozen)

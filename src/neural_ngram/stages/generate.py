@@ -15,16 +15,14 @@ from neural_ngram.artifacts import sha256_of_file, write_json
 from neural_ngram.errors import ArtifactError
 from neural_ngram.generation import (
     Continuation,
-    Sampler,
     TextStream,
     collect,
     continue_many,
     cycle_length,
     next_tokens,
     opening_context,
-    sampler_of,
-    samplers_of,
 )
+from neural_ngram.sampling import Sampler, sampler_of, samplers_of
 from neural_ngram.settings import GenerationSettings, Settings
 from neural_ngram.stages import GENERATION, MODEL, TOKENIZER, parameters, run, run_name, say, walls
 from neural_ngram.tracking import find_run

@@ -18,13 +18,8 @@ from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
 from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.errors import NeuralNgramError
-from neural_ngram.generation import (
-    collect,
-    context_of,
-    most_probable,
-    next_tokens,
-    samplers_of,
-)
+from neural_ngram.generation import collect, context_of, most_probable, next_tokens
+from neural_ngram.sampling import samplers_of
 from neural_ngram.settings import GenerationSettings, read_group
 
 __all__ = ["PARAMETERS", "Served"]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from neural_ngram.errors import TrainingError
-from neural_ngram.gradients import covers, gradients_of
+from neural_ngram.gradients import gradients_of, in_closed_form
 from neural_ngram.model import Model, views, without_autograd
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.scoring import check_windows, score
@@ -282,13 +282,9 @@ class Run:
 
 @contextmanager
 def _arithmetic(model: Model, settings: TrainingSettings) -> Iterator[None]:
-    closed_form = _in_closed_form(model, settings)
+    closed_form = in_closed_form(model.architecture.settings, settings.gradients)
     with products_of_float32(settings.products), torch.inference_mode(closed_form):
         yield
-
-
-def _in_closed_form(model: Model, settings: TrainingSettings) -> bool:
-    return settings.gradients == "closed_form" and covers(model.architecture.settings)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ A prompt is bytes, since the token that a user picks may end within a character.
 Dimension letters: V vocabulary.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,17 +12,15 @@ from neural_ngram.commands import Trained
 from neural_ngram.commands.inspection import label, token_id
 from neural_ngram.errors import TokenizerError
 from neural_ngram.generation import (
-    Sampler,
     collect,
     never_produced,
     next_logits,
     next_tokens,
     opening_context,
-    sampler_of,
-    samplers_of,
 )
 from neural_ngram.neighbours import nearest
 from neural_ngram.randomness import SplitMix64
+from neural_ngram.sampling import Sampler, sampler_of, samplers_of
 from neural_ngram.settings import GenerationSettings
 
 __all__ = ["Choice", "choices", "continued", "neighbours", "shown"]
@@ -58,7 +56,7 @@ def choices(played: Trained, prompt: bytes, asked: GenerationSettings, count: in
 
 def continued(played: Trained, prompt: bytes, asked: GenerationSettings) -> bytes:
     """The prompt with at most `max_new_tokens` tokens after it, greedy at temperature 0."""
-    context, sampler = _context(played, prompt), samplers_of(asked)[0]
+    context, sampler = _context(played, prompt), samplers_of(replace(asked, samples=1))[0]
     tokens = next_tokens(played.model, context, _markers(played), sampler)
     return _joined(played, prompt, collect(tokens, asked.max_new_tokens).ids)
 
