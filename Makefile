@@ -11,6 +11,7 @@ export PATH := $(BIN):$(PATH)
 .PHONY: repro test test-slow lint ui boundary replay bench results literature
 
 repro: .venv/installed
+	@neural-ngram repair
 	dvc repro
 	@echo
 	@dvc metrics show

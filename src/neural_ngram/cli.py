@@ -43,6 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
     _add_commands(commands)
     sync = commands.add_parser("sync", help="send to MLflow what it could not take at the time")
     sync.set_defaults(run=lambda _: _sync())
+    repair = commands.add_parser("repair", help="delete what a kill left half-written of DVC's own")
+    repair.set_defaults(run=lambda _: _repair(Path.cwd()))
     chosen = parser.parse_args(arguments)
     escape()
     try:
@@ -185,6 +187,15 @@ def _sync() -> None:
     from neural_ngram.tracking import synchronise  # noqa: PLC0415 - importing MLflow takes seconds
 
     print(f"{synchronise(print)} entries sent")
+
+
+def _repair(root: Path) -> None:
+    from neural_ngram.repair import repair  # noqa: PLC0415 - importing DVC takes its time
+
+    for path in (broken := repair(root)):
+        print(f"{path.relative_to(root)}: half-written, deleted; run the same command again")
+    if not broken:
+        print("DVC's own files are whole")
 
 
 def _arpa(file: Path) -> None:

@@ -1,0 +1,64 @@
+"""What SIGKILL left half-written when it met DVC itself: DVC writes two of its files in place."""
+
+import json
+from pathlib import Path
+
+from dvc.dvcfile import LOCK_FILE, Lockfile
+from dvc.exceptions import DvcException
+from dvc.lock import LockError, make_lock
+from dvc.repo import Repo
+from dvc.rwlock import RWLOCK_FILE, RWLOCK_LOCK
+
+from neural_ngram.errors import ArtifactError
+
+__all__ = ["repair"]
+
+
+def repair(root: Path) -> list[Path]:
+    """Delete what DVC could not read again of its own files; returns what was deleted.
+
+    Nothing is lost with them: `.dvc/tmp/rwlock` says which process uses which output, and what
+    dvc.lock said of stages that ran stands in DVC's run cache too.
+
+    Raises ArtifactError when there is no DVC project, or another DVC holds its lock.
+    """
+    try:
+        with Repo(str(root)) as repository, repository.lock:
+            folder = Path(repository.tmp_dir)
+            with make_lock(
+                str(folder / RWLOCK_LOCK),
+                tmp_dir=str(folder),
+                hardlink_lock=repository.config["core"].get("hardlink_lock", False),
+            ):
+                broken = [
+                    *([folder / RWLOCK_FILE] if not _is_json(folder / RWLOCK_FILE) else []),
+                    *([root / LOCK_FILE] if not _is_read(repository, root / LOCK_FILE) else []),
+                ]
+                for path in broken:
+                    path.unlink()
+    except LockError as problem:
+        raise ArtifactError(
+            f"another DVC works in {root}; wait for its end, or stop it"
+        ) from problem
+    except DvcException as problem:
+        raise ArtifactError(f"DVC cannot work in {root}: {problem}") from problem
+    return broken
+
+
+def _is_json(path: Path) -> bool:
+    """Whether a file is absent or whole."""
+    try:
+        json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return True
+    except ValueError:
+        return False
+    return True
+
+
+def _is_read(repository: Repo, path: Path) -> bool:
+    try:
+        Lockfile(repository, str(path)).load()
+    except DvcException:
+        return False
+    return True
