@@ -193,7 +193,7 @@ def _repair(root: Path) -> None:
     from neural_ngram.repair import repair  # noqa: PLC0415 - importing DVC takes its time
 
     for path in (broken := repair(root)):
-        print(f"{path.relative_to(root)}: half-written, deleted; run the same command again")
+        print(f"{os.path.relpath(path, root)}: half-written, deleted; run the same command again")
     if not broken:
         print("DVC's own files are whole")
 

@@ -30,10 +30,9 @@ def repair(root: Path) -> list[Path]:
                 tmp_dir=str(folder),
                 hardlink_lock=repository.config["core"].get("hardlink_lock", False),
             ):
-                broken = [
-                    *([folder / RWLOCK_FILE] if not _is_json(folder / RWLOCK_FILE) else []),
-                    *([root / LOCK_FILE] if not _is_read(repository, root / LOCK_FILE) else []),
-                ]
+                claims, record = folder / RWLOCK_FILE, Path(repository.root_dir) / LOCK_FILE
+                whole = {claims: _is_json(claims), record: _is_read(repository, record)}
+                broken = [path for path, is_whole in whole.items() if not is_whole]
                 for path in broken:
                     path.unlink()
     except LockError as problem:
