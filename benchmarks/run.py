@@ -2,7 +2,7 @@
 
 Prints a line for each comparison and writes docs/speed.csv, docs/growth.csv, docs/growth.png, the
 table in docs/results.md, and an MLflow run. NEURAL_NGRAM_DATA may name a folder with the names
-corpus. Takes about 4 minutes on a machine with two cores.
+corpus. Takes about 5 minutes on a machine with two cores.
 """
 
 import os

@@ -5,7 +5,7 @@
 Both sides start from the same weights over the same windows and run in turns, a few steps each.
 Without NEURAL_NGRAM_DATA the
 names are made up, one letter drawn after another; the other texts are always made up: independent
-tokens, whose frequencies fall off about as in the text of that vocabulary. Takes 2 minutes.
+tokens, whose frequencies fall off about as in the text of that vocabulary. Takes 3 minutes.
 """
 
 import itertools
@@ -71,7 +71,7 @@ def adamw(rate: float) -> OptimizerSettings:
 NAMES = {"vocabulary": 27, "context": 3, "model": tanh(10, 200), "batch": 32, "tokens": 0}
 BROWN = {
     **{"vocabulary": 16_383, "context": 4, "model": tanh(60, 100), "tokens": 200_000},
-    **{"optimizer": adamw(0.001), "peer": "DataLoader", "turns": 7},
+    **{"optimizer": adamw(0.001), "peer": "DataLoader"},
 }
 REGIMES = {
     "names_sgd": Regime(
@@ -95,14 +95,18 @@ REGIMES = {
         batch=4096,
         peer="DataLoader",
         tokens=291_000,
-        turns=7,
         steps=12,
     ),
-    "brown_256": Regime(meaning="R3 V=16383, batch 256", batch=256, steps=12, **BROWN),
+    "brown_256": Regime(meaning="R3 V=16383, batch 256", batch=256, steps=12, turns=21, **BROWN),
     "brown_256_bf16": Regime(
-        meaning="R3 V=16383, batch 256, bf16", batch=256, steps=12, products="bf16", **BROWN
+        meaning="R3 V=16383, batch 256, bf16",
+        batch=256,
+        steps=12,
+        products="bf16",
+        turns=7,
+        **BROWN,
     ),
-    "brown_1024": Regime(meaning="R3 V=16383, batch 1024", batch=1024, steps=6, **BROWN),
+    "brown_1024": Regime(meaning="R3 V=16383, batch 1024", batch=1024, steps=6, turns=7, **BROWN),
     "ch23": Regime(
         meaning="R4 SwiGLU, float64",
         vocabulary=266,
@@ -252,8 +256,8 @@ def full_loss(network: nn.Module, contexts_NC: Tensor, targets_N: Tensor) -> flo
         return float(functional.cross_entropy(network(contexts_NC[rows]), targets_N[rows]))
 
 
-def run_training(regime: Regime, threads: int) -> Row:
-    """One step of both; the peer has one thread, ours so many."""
+def run_training(regime: Regime, mine_threads: int, peer_threads: int) -> Row:
+    """One step of both, each with its threads."""
     windows = build(documents(regime), regime)
     architecture = Architecture(
         vocabulary_size=regime.vocabulary, context_length=regime.context, settings=regime.model
@@ -275,18 +279,16 @@ def run_training(regime: Regime, threads: int) -> Row:
         both = (full_loss(net, contexts_NC, targets_N) for net in nets)
         return "loss {:.3f} / {:.3f}".format(*both)
 
-    mine_turn = torch.inference_mode()(lambda: turn(mine, threads, regime.products))
-    mine_turn(), turn(peer, 1)
-    return compare(
-        (
-            f"{regime.meaning}, {threads} thread{'s'[: threads - 1]}",
-            f"{regime.peer} loop, 1 thread",
-        ),
-        mine_turn,
-        lambda: turn(peer, 1),
-        regime.turns,
-        losses,
+    def threads(count: int) -> str:
+        return f"{count} thread{'s'[: count - 1]}"
+
+    mine_turn = torch.inference_mode()(lambda: turn(mine, mine_threads, regime.products))
+    mine_turn(), turn(peer, peer_threads)
+    names = (
+        f"{regime.meaning}, {threads(mine_threads)}",
+        f"{regime.peer} loop, {threads(peer_threads)}",
     )
+    return compare(names, mine_turn, lambda: turn(peer, peer_threads), regime.turns, losses)
 
 
 def run_scoring() -> Row:
@@ -317,14 +319,14 @@ def run_scoring() -> Row:
 
 
 def rows(names: Sequence[str] = ()) -> Iterator[Row]:
-    """All comparisons, or some; larger models with one thread and with two."""
+    """All comparisons, or some; larger models with one thread, with two, and with two each."""
     for name in names or [*REGIMES, "scoring"]:
         if name == "scoring":
             yield run_scoring()
             continue
         regime = REGIMES[name]
-        for threads in (1, 2) if regime.batch >= 256 else (1,):
-            yield run_training(regime, threads)
+        for threads in [(1, 1), (2, 1), (2, 2)][: None if regime.batch >= 256 else 1]:
+            yield run_training(regime, *threads)
 
 
 if __name__ == "__main__":

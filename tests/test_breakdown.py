@@ -28,7 +28,11 @@ def part(seed: int, *lengths: int, pad: int | None = 0) -> tuple[Windows, Scores
     N = len(windows)
     confidences = draws.uniform(0.0, 1.0, N)
     return windows, Scores(
-        np.log(draws.uniform(0.1, 1.0, N)), draws.random(N) < 0.5, confidences, np.arange(N)
+        np.log(draws.uniform(0.1, 1.0, N)),
+        draws.random(N) < 0.5,
+        confidences,
+        np.arange(N),
+        np.ones(N, int),
     )
 
 
@@ -87,7 +91,7 @@ def test_a_token_that_train_lacks_is_in_the_band_of_0():
 def test_calibration_compares_probability_with_how_often_the_token_came():
     confidences = np.array([0.05, 0.09, 0.5, 0.55, 0.59, 1.0])
     hits = np.array([False, True, True, False, True, True])
-    table = calibration(Scores(np.zeros(6), hits, confidences, np.arange(6)))
+    table = calibration(Scores(np.zeros(6), hits, confidences, np.arange(6), np.ones(6, int)))
     assert table["from"].tolist() == [0.0, 0.5, 0.9]
     assert table["to"].tolist() == [0.1, 0.6, 1.0]
     assert table["tokens"].tolist() == [2, 3, 1]
@@ -103,7 +107,11 @@ def test_a_model_that_is_right_as_often_as_it_says_has_almost_no_error():
     hits = draws.random(200_000) < confidences
     assert (
         calibration_error(
-            calibration(Scores(np.zeros(200_000), hits, confidences, np.arange(200_000)))
+            calibration(
+                Scores(
+                    np.zeros(200_000), hits, confidences, np.arange(200_000), np.ones(200_000, int)
+                )
+            )
         )
         < 0.01
     )

@@ -95,7 +95,9 @@ def test_the_closed_form_equals_reverse_mode_differentiation(data):
     frozen = model.architecture.settings.hidden != "none" and data.draw(st.booleans())
     V = model.architecture.vocabulary_size
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(closed_form, "MOST_LOGITS", data.draw(st.sampled_from([1, 2 * V, 2**21])))
+        patch.setattr(closed_form, "MOST_LOGITS", data.draw(st.sampled_from([1, 2 * V, 2**22])))
+        patch.setattr(closed_form, "LEAST_BYTES", data.draw(st.sampled_from([1, 2048])))
+        patch.setattr(closed_form, "LEAST_RATIO", 0)
         (loss, gradient), (expected_loss, expected) = both(model, batch, masks, frozen)
     assert loss == pytest.approx(expected_loss, rel=1e-10)
     scale = float(expected.abs().max())
@@ -139,8 +141,13 @@ def test_textbook_softmax_loss_and_gradient():
     assert p.tolist() == pytest.approx([0.659, 0.242, 0.099], abs=5e-4)
 
 
+@pytest.mark.parametrize("least_bytes", [1, 2048])
 @pytest.mark.parametrize(("dtype", "gap"), [(torch.float32, 300.0), (torch.float64, 2000.0)])
-def test_a_probability_below_the_smallest_number_still_has_its_loss(dtype, gap):
+def test_a_probability_below_the_smallest_number_still_has_its_loss(
+    dtype, gap, least_bytes, monkeypatch
+):
+    monkeypatch.setattr(closed_form, "LEAST_BYTES", least_bytes)
+    monkeypatch.setattr(closed_form, "LEAST_RATIO", 0)
     chosen = ModelSettings(embedding_width=1, hidden="none", output_bias=True)
     shape = Architecture(vocabulary_size=2, context_length=1, settings=chosen)
     model = initialise(shape, SplitMix64(0), dtype)
@@ -153,6 +160,23 @@ def test_a_probability_below_the_smallest_number_still_has_its_loss(dtype, gap):
     torch.testing.assert_close(gradient, expected)
 
 
+@pytest.mark.parametrize("shift", [-2000.0, -500.0, -80.0, -40.0, 40.0, 80.0, 500.0, 2000.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_logits_may_lie_anywhere(dtype, shift, monkeypatch):
+    """The exponentials of some of them are infinite, or zero."""
+    monkeypatch.setattr(closed_form, "LEAST_BYTES", 1)
+    monkeypatch.setattr(closed_form, "LEAST_RATIO", 0)
+    chosen = ModelSettings(embedding_width=2, hidden="tanh", hidden_width=3, output_bias=True)
+    shape = Architecture(vocabulary_size=4, context_length=1, settings=chosen)
+    model = initialise(shape, SplitMix64(0), dtype)
+    model.parameters["output_bias"].copy_(torch.tensor([0.0, 1.0, 2.0, 3.0]) + shift)
+    batch = Batch(torch.tensor([0, 1, 3]), torch.tensor([0, 4 + 2, 8 + 3]))
+    (loss, gradient), (expected_loss, expected) = both(model, batch, [])
+    eps = torch.finfo(dtype).eps * max(1, abs(shift))
+    assert loss == pytest.approx(expected_loss, rel=10 * eps)
+    torch.testing.assert_close(gradient, expected, rtol=0, atol=10 * eps)
+
+
 def test_logits_never_exist_for_more_rows_than_allowed():
     chosen = ModelSettings(embedding_width=2, hidden="none")
     shape = Architecture(vocabulary_size=2**15, context_length=1, settings=chosen)
@@ -161,7 +185,24 @@ def test_logits_never_exist_for_more_rows_than_allowed():
     rows = torch.arange(1000)
     loss = path(Batch(rows, rows * 2**15 + 7))
     assert loss == pytest.approx(math.log(2**15), rel=1e-3)
-    assert path.memory.memory["logits"].numel() == 2**21
+    assert path.memory.memory["logits"].numel() == closed_form.MOST_LOGITS
+
+
+@pytest.mark.parametrize("hidden", ["tanh", "gelu", "swiglu", "none"])
+def test_batches_of_changing_size_share_memory_and_leave_no_trace(hidden: str):
+    chosen = ModelSettings(embedding_width=3, hidden=hidden, hidden_width=4, output_bias=True)
+    shape = Architecture(vocabulary_size=5, context_length=2, settings=chosen)
+    model = initialise(shape, SplitMix64(2), torch.float64)
+    model.parameters["output_bias"].copy_(torch.arange(5))
+    gradient = torch.zeros_like(model.flat)
+    kept = ClosedForm(model, views(shape, gradient), frozen=False)
+    for rows in (7, 2, 7, 2, 3, 8, 7, 1, 2):
+        generator = torch.Generator().manual_seed(rows)
+        tokens = torch.randint(0, 5, (rows * 2,), generator=generator)
+        batch = Batch(tokens, torch.arange(rows) * 5 + rows % 5)
+        (expected, fresh), _ = both(model, batch, [])
+        assert kept(batch) == expected
+        assert torch.equal(gradient, fresh)
 
 
 @pytest.mark.parametrize("hidden", ["swiglu", "tanh"])

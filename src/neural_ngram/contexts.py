@@ -22,19 +22,26 @@ __all__ = ["Contexts", "distinct_contexts"]
 class Contexts:
     """The distinct contexts of a partition, ascending, and what follows them.
 
-    first: (U,) a window that has each context.
+    windows: those of the partition. first: (U,) one that has each context.
     context_of: (N,) which context each window has.
-    targets: (N,) the token that each window predicts.
-    largest_token: the largest ID that stands in a context or is a target.
     """
 
+    windows: Windows
     first: NDArray[np.int64]
     context_of: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    largest_token: int
 
     def __len__(self) -> int:
         return len(self.first)
+
+    @cached_property
+    def tokens(self) -> NDArray[np.int64]:
+        """(U, C) the tokens of each context."""
+        return self.windows.contexts(self.first).astype(np.int64)
+
+    @cached_property
+    def targets(self) -> NDArray[np.int64]:
+        """(N,) the token that each window predicts."""
+        return self.windows.targets().astype(np.int64)
 
     @cached_property
     def sharing(self) -> NDArray[np.int64]:
@@ -44,7 +51,7 @@ class Contexts:
     @cached_property
     def pairs(self) -> "Pairs":
         """The distinct pairs of a context and a target."""
-        base = self.largest_token + 1
+        base = self.windows.largest_token + 1
         keys = self.context_of * base + self.targets
         key_P, pair_of = np.unique(keys, return_inverse=True)
         context, target = np.divmod(key_P, base)
@@ -68,6 +75,11 @@ class Pairs:
     target: NDArray[np.int64]
     pair_of: NDArray[np.int64]
 
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """(P,) how many windows are each pair."""
+        return np.bincount(self.pair_of, minlength=len(self.context))
+
 
 def distinct_contexts(windows: Windows) -> Contexts:
     """The distinct contexts of a partition, found by sorting once and kept with it."""
@@ -89,4 +101,4 @@ def _analyse(windows: Windows) -> Contexts:
         key_N = key_N * (largest + 1) + tokens[positions - lag]
         bound *= largest + 1
     _, first, inverse = np.unique(key_N, return_index=True, return_inverse=True)
-    return Contexts(first, inverse, windows.targets().astype(np.int64), largest)
+    return Contexts(windows, first, inverse)

@@ -32,12 +32,14 @@ class Scores:
     entry_hits: (E,) whether the target was the most probable token (ties to the lower ID).
     entry_confidences: (E,) the probability of the most probable token, float64.
     entries: (N,) the entry of each window.
+    counts: (E,) how many windows have each entry.
     """
 
     entry_log_probabilities: NDArray[np.float64]
     entry_hits: NDArray[np.bool_]
     entry_confidences: NDArray[np.float64]
     entries: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
     @cached_property
     def log_probabilities(self) -> NDArray[np.float64]:
@@ -62,7 +64,7 @@ class Scores:
     @property
     def summed_nats(self) -> float:
         """Summed negative log-likelihood in nats."""
-        return -float(self.log_probabilities.sum())
+        return -float((self.entry_log_probabilities * self.counts).sum())
 
     @property
     def loss_nats(self) -> float:
@@ -72,12 +74,13 @@ class Scores:
     @property
     def accuracy(self) -> float:
         """Share of the targets that were the most probable token."""
-        return float(self.hits.mean())
+        return int(self.counts[self.entry_hits].sum()) / self.tokens
 
     def parts(self, sizes: Sequence[int]) -> list["Scores"]:
         """The scores of partitions that were scored as one, by their numbers of windows."""
         return [
-            replace(self, entries=part) for part in np.split(self.entries, np.cumsum(sizes)[:-1])
+            replace(self, entries=part, counts=np.bincount(part, minlength=len(self.counts)))
+            for part in np.split(self.entries, np.cumsum(sizes)[:-1])
         ]
 
 
@@ -94,9 +97,10 @@ def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
     V, W = model.architecture.vocabulary_size, model.architecture.output_width
     step = max(1, min(batch_size, MOST_VALUES // max(V, W)))
     if 2 * len(contexts) <= len(windows):
-        return _score_distinct(model, windows, contexts, step)
+        return _score_distinct(model, contexts, step)
     N = len(windows)
-    scores = Scores(np.empty(N), np.empty(N, dtype=bool), np.empty(N), np.arange(N))
+    ones = np.ones(N, dtype=np.int64)
+    scores = Scores(np.empty(N), np.empty(N, dtype=bool), np.empty(N), np.arange(N), ones)
     for start in range(0, N, step):
         rows = slice(start, start + step)
         log_p_BV, most_B, best_B = _log_p(model, windows.contexts(rows))
@@ -107,27 +111,27 @@ def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
     return scores
 
 
-def _score_distinct(model: Model, windows: Windows, contexts: Contexts, step: int) -> Scores:
+def _score_distinct(model: Model, contexts: Contexts, step: int) -> Scores:
     pairs, U = contexts.pairs, len(contexts)
     log_p_E, best_U, confidence_U = np.empty(len(pairs.context)), np.empty(U, int), np.empty(U)
     for start in range(0, U, step):
         some = slice(start, start + step)
-        log_p_UV, most_U, best_U[some] = _log_p(model, windows.contexts(contexts.first[some]))
+        log_p_UV, most_U, best_U[some] = _log_p(model, contexts.tokens[some])
         first, last = np.searchsorted(pairs.context, (start, start + step))
         row_E, target_E = pairs.context[first:last] - start, pairs.target[first:last]
         log_p_E[first:last] = log_p_UV[row_E, target_E]
         confidence_U[some] = np.exp(most_U)
     hit_E = best_U[pairs.context] == pairs.target
-    return Scores(log_p_E, hit_E, confidence_U[pairs.context], pairs.pair_of)
+    return Scores(log_p_E, hit_E, confidence_U[pairs.context], pairs.pair_of, pairs.counts)
 
 
 def _log_p(model: Model, context_BC: NDArray[np.integer]) -> tuple[NDArray[Any], ...]:
     """(B, V) the logarithms of the probabilities, (B,) the largest of each row, and its token."""
     with torch.no_grad():
-        logits_BV = logits(model, torch.from_numpy(context_BC.astype(np.int64)))
-        log_p_BV = torch.log_softmax(logits_BV, dim=1, out=logits_BV)
-        most_B, best_B = log_p_BV.max(dim=1)
-        return log_p_BV.numpy(), most_B.numpy(), best_B.numpy()
+        logits_BV = logits(model, torch.from_numpy(context_BC.astype(np.int64, copy=False)))
+        log_p_BV = torch.log_softmax(logits_BV, dim=1, out=logits_BV).numpy()
+    best_B = log_p_BV.argmax(axis=1)  # up to eight times as fast as the tensor library's
+    return log_p_BV, log_p_BV[np.arange(len(best_B)), best_B], best_B
 
 
 def check_windows(model: Model, windows: Windows) -> None:

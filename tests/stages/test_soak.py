@@ -34,7 +34,7 @@ def compose(project, generator: random.Random) -> None:
 
 
 def repro_and_kill(project, generator: random.Random) -> int:
-    """`make repro`, and most times a signal to all its processes at a random moment."""
+    """`make repro`, and often a signal to all its processes at a random moment."""
     repaired = project.run("neural-ngram", "repair")
     assert repaired.returncode == 0, repaired.stderr
     process = subprocess.Popen(
@@ -46,7 +46,7 @@ def repro_and_kill(project, generator: random.Random) -> int:
         start_new_session=True,
     )
     try:
-        return process.wait(timeout=generator.uniform(1, 60))
+        return process.wait(timeout=generator.uniform(1, 20))
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, generator.choice(SIGNALS))
         return process.wait(timeout=120)

@@ -21,6 +21,12 @@ and from there the chain rule (Rumelhart, Hinton & Williams 1986) walks down. Wr
     x = embedding[context]  the row of each token receives the dx of each place where it stands
     tied output             the embedding receives dW^T as well
 
+Where rows of logits are long, p is not formed. With one window a row, e = exp(logits) and s_r =
+sum_v e_rv, the gradient of the logits is (e_rv - s_r c_rv) / (B s_r), and the factors 1 / (B s_r)
+are applied to the much smaller x of dW and to dx:
+
+    dW = (x / s)^T (e - s c) / B        dx = ((e - s c) W^T) / s / B
+
 `ClosedForm` evaluates these formulas into memory allocated once; logits exist for a bounded number
 of rows at a time. `Autograd` leaves them to the tensor library: it is the reference, and serves an
 adaptive output, which the formulas do not cover.

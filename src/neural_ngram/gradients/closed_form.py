@@ -19,7 +19,9 @@ from neural_ngram.settings import ModelSettings
 
 __all__ = ["ClosedForm", "covers"]
 
-MOST_LOGITS = 2**21
+MOST_LOGITS = 2**22
+LEAST_BYTES, LEAST_RATIO = 2048, 8
+KEPT = 2
 
 
 def covers(settings: ModelSettings) -> bool:
@@ -39,17 +41,69 @@ class ClosedForm:
             name: Node(weights, None if frozen and name == "embedding" else gradient[name])
             for name, weights in model.parameters.items()
         }
-        self.suffixes = layer_suffixes(self.architecture.settings)
         self.memory = Pool(model.dtype)
-        self.layer_memory = [Pool(model.dtype) for _ in self.suffixes]
-        self._prepare(self.architecture.context_length, True)
+        self.layer_memory = {name: Pool(model.dtype) for name in layer_suffixes(self.settings)}
+        self.passes: dict[tuple[int, int], _Pass] = {}
+        self.shape = (0, 0)
+
+    @property
+    def settings(self) -> ModelSettings:
+        """Of the model."""
+        return self.architecture.settings
 
     def __call__(self, batch: Batch, masks: Sequence[Tensor] = ()) -> float:
         """The loss; the gradient buffers are overwritten."""
-        shape = batch.tokens.numel(), batch.sharing is None
-        if shape != self.prepared:
-            self._prepare(*shape)
-        torch.index_select(self.nodes["embedding"].value, 0, batch.tokens, out=self.x_rows)
+        shape = batch.tokens.numel(), batch.cells.numel()
+        if shape != self.shape:
+            self._change_to(shape)
+        return self.passes[shape](batch, masks)
+
+    def _change_to(self, shape: tuple[int, int]) -> None:
+        """Make the calls for batches of a shape, or find them: an epoch has two, all and the last.
+
+        A pass is valid after others that used the same memory, but for its ones.
+        """
+        if shape not in self.passes:
+            while len(self.passes) >= KEPT:
+                del self.passes[next(iter(self.passes))]
+            self.passes[shape] = _Pass(self, *shape)
+        self.passes[shape].fill_ones()
+        self.shape = shape
+
+
+class _Pass:
+    """Views of the memory, and calls over them, for batches of so many tokens and windows."""
+
+    def __init__(self, model: ClosedForm, tokens: int, windows: int) -> None:
+        rows = tokens // model.architecture.context_length
+        settings, K = model.settings, model.architecture.input_width
+        self.embedding, self.embedding_gradient = model.nodes["embedding"][:2]
+        x_RK, dx_RK = model.memory.take("x", rows, K), model.memory.take("dx", rows, K)
+        self.x_rows, self.dx_rows = (m.view(-1, settings.embedding_width) for m in (x_RK, dx_RK))
+        x = h = Node(x_RK, None if self.embedding_gradient is None else dx_RK)
+        layers: list[Layer] = []
+        for suffix, memory in model.layer_memory.items():
+            names = ("hidden", "hidden_bias", "gate", "up", "down")
+            nodes = {n: model.nodes[n + suffix] for n in names if n + suffix in model.nodes}
+            adds = frozenset({"x"} if settings.direct and not layers else ())
+            kind = gated if settings.hidden == "swiglu" else dense
+            layers.append(kind(settings, nodes, h, memory, adds))
+            h = layers[-1].h
+        self.masks = [layer.mask for layer in layers if layer.mask is not None]
+        self.no_masks = [torch.ones(()).expand_as(mask) for mask in self.masks]
+        self.ones = [layer.h.extended[:, -1] for layer in layers if layer.h.extended is not None]
+        self.forward = [call for layer in layers for call in layer.forward]
+        self.output = _Output(model.nodes, h, x, model.memory, windows)
+        self.backward = [call for layer in reversed(layers) for call in layer.backward]
+        if self.embedding_gradient is not None and not settings.tied_output:
+            self.backward.append(self.embedding_gradient.zero_)
+
+    def fill_ones(self) -> None:
+        for ones in self.ones:
+            ones.fill_(1)
+
+    def __call__(self, batch: Batch, masks: Sequence[Tensor]) -> float:
+        torch.index_select(self.embedding, 0, batch.tokens, out=self.x_rows)
         for memory, mask in zip(self.masks, masks or self.no_masks, strict=True):
             memory.copy_(mask)
         for call in self.forward:
@@ -57,49 +111,22 @@ class ClosedForm:
         loss = self.output(batch)
         for call in self.backward:
             call()
-        self._embedding_gradient(batch.tokens)
+        if self.embedding_gradient is not None:
+            self.embedding_gradient.index_add_(0, batch.tokens, self.dx_rows)
         return loss
-
-    def _prepare(self, tokens: int, single: bool) -> None:
-        """Views of the memory, and calls over them, for batches whose contexts hold so many tokens.
-
-        single: each window has its own row.
-        """
-        rows = tokens // self.architecture.context_length
-        settings, K = self.architecture.settings, self.architecture.input_width
-        x_RK, dx_RK = self.memory.take("x", rows, K), self.memory.take("dx", rows, K)
-        self.x_rows, self.dx_rows = (m.view(-1, settings.embedding_width) for m in (x_RK, dx_RK))
-        x = h = Node(x_RK, None if self.nodes["embedding"].gradient is None else dx_RK)
-        layers: list[Layer] = []
-        for suffix, memory in zip(self.suffixes, self.layer_memory, strict=True):
-            names = ("hidden", "hidden_bias", "gate", "up", "down")
-            nodes = {n: self.nodes[n + suffix] for n in names if n + suffix in self.nodes}
-            adds = frozenset({"x"} if settings.direct and not layers else ())
-            kind = gated if settings.hidden == "swiglu" else dense
-            layers.append(kind(settings, nodes, h, memory, adds))
-            h = layers[-1].h
-        self.masks = [layer.mask for layer in layers if layer.mask is not None]
-        self.no_masks = [torch.ones(()).expand_as(mask) for mask in self.masks]
-        self.forward = [call for layer in layers for call in layer.forward]
-        self.backward = [call for layer in reversed(layers) for call in layer.backward]
-        scale = 1 / rows if single else 1.0
-        self.output = _Output(self.nodes, h, x, self.memory, scale)
-        self.prepared = tokens, single
-
-    def _embedding_gradient(self, tokens: Tensor) -> None:
-        gradient_VD = self.nodes["embedding"].gradient
-        if gradient_VD is not None:
-            if not self.architecture.settings.tied_output:
-                gradient_VD.zero_()
-            gradient_VD.index_add_(0, tokens, self.dx_rows)
 
 
 class _Chunk(NamedTuple):
-    """Some rows, the memory of their logits as (R, V) and flat, and the calls around it."""
+    """Some rows, the memory of their logits as (R, V) and flat, and the calls around it.
+
+    sums: (R, 1) memory for the sums of exponentials and then the factors of rows that are not
+        normalised.
+    """
 
     rows: slice
     logits: Tensor
     cells: Tensor
+    sums: Tensor | None
     forward: list[Call]
     backward: list[Call]
 
@@ -107,22 +134,26 @@ class _Chunk(NamedTuple):
 class _Output:
     """Logits, loss, and the gradients of h and of the direct part of x, a few rows at a time.
 
-    scale: what is left to multiply the gradient of the logits with on the way to the others.
+    Rows that no windows share are not normalised where they are long, and long beside what they are
+    computed from: y holds their exponentials, and what is left to divide its rows by is applied to
+    the smaller matrices that it is multiplied with.
     """
 
     def __init__(
-        self, nodes: Mapping[str, Node], h: Node, x: Node, memory: Pool, scale: float
+        self, nodes: Mapping[str, Node], h: Node, x: Node, memory: Pool, windows: int
     ) -> None:
         weight = nodes["output"] if "output" in nodes else nodes["embedding"].transposed()
         V = self.V = weight.value.shape[1]
-        self.ones = torch.ones(0, dtype=memory.dtype)
+        self.ones = torch.ones(windows, dtype=memory.dtype)
         self.most_nats = -math.log(torch.finfo(memory.dtype).tiny)
         self.chunks: list[_Chunk] = []
-        rows, step = len(h.value), max(1, MOST_LOGITS // V)
+        (rows, width), step = h.value.shape, max(1, MOST_LOGITS // V)
+        long = V * memory.dtype.itemsize >= LEAST_BYTES and width * LEAST_RATIO <= V
         for start in range(0, rows, step):
             chunk = slice(start, min(start + step, rows))
             y_RV = memory.take("logits", chunk.stop - start, V)
-            result = Result(y_RV, y_RV, scale)
+            sums = memory.take("sums", chunk.stop - start, 1) if long and windows == rows else None
+            result = Result(y_RV, y_RV, 1 / windows, sums)
             adds = frozenset({"parameters"} if start else ())
             bias = nodes.get("output_bias")
             first, backward = linear(h.rows(chunk), result, weight, bias, adds)
@@ -130,29 +161,22 @@ class _Output:
             if "direct" in nodes:
                 second, back = linear(x.rows(chunk), result, nodes["direct"], None, adds | {"y"})
                 forward, backward = [first, second], [*backward, *back]
-            self.chunks.append(_Chunk(chunk, y_RV, y_RV.view(-1), forward, backward))
+            self.chunks.append(_Chunk(chunk, y_RV, y_RV.view(-1), sums, forward, backward))
 
     def __call__(self, batch: Batch) -> float:
-        B = batch.cells.numel()
-        if self.ones.numel() != B:
-            self.ones = self.ones.new_ones(B)
-        cells, ones, nats = batch.cells, self.ones, 0.0
+        cells, sharing, total = batch.cells, batch.sharing, 0.0
         for chunk in self.chunks:
             if len(self.chunks) > 1:
                 cells = self._cells(batch.cells, chunk.rows)
-                ones = self.ones[: cells.numel()]
-            nats += self._nats(chunk, cells)
-            down = -1.0
-            if batch.sharing is not None:
-                chunk.logits.mul_(batch.sharing[chunk.rows] / B)
-                down = -1 / B
-            chunk.cells.index_add_(0, cells, ones, alpha=down)
+                sharing = None if batch.sharing is None else batch.sharing[chunk.rows]
+            nats = None if chunk.sums is None else self._by_sums(chunk, chunk.sums, cells)
+            total += self._by_softmax(chunk, cells, sharing) if nats is None else nats
             for call in chunk.backward:
                 call()
-        return nats / B
+        return total / len(self.ones)
 
-    def _nats(self, chunk: _Chunk, cells: Tensor) -> float:
-        """Summed negative log-likelihood of the cells; leaves the probabilities in y.
+    def _by_softmax(self, chunk: _Chunk, cells: Tensor, sharing: Tensor | None) -> float:
+        """Summed negative log-likelihood of the cells; leaves its gradient in y.
 
         A probability too small for its type is looked up again as a logarithm.
         """
@@ -161,12 +185,37 @@ class _Output:
             call()
         torch.softmax(y_RV, 1, out=y_RV)
         log_p_B = all_cells.index_select(0, cells).log_()
-        nats = -log_p_B.sum().item()
+        nats: float = -log_p_B.sum().item()
         if nats >= self.most_nats and -float(log_p_B.amin()) >= self.most_nats:
             for call in chunk.forward:
                 call()
             nats = -float(y_RV.log_softmax(1).view(-1).index_select(0, cells).sum())
             torch.softmax(y_RV, 1, out=y_RV)
+        if sharing is not None:
+            y_RV.mul_(sharing)
+        ones = self.ones if len(cells) == len(self.ones) else self.ones[: len(cells)]
+        all_cells.index_add_(0, cells, ones, alpha=-1.0)
+        if chunk.sums is not None:
+            chunk.sums.fill_(1)
+        return nats
+
+    def _by_sums(self, chunk: _Chunk, sums: Tensor, cells: Tensor) -> float | None:
+        """The same for one cell a row, but for a factor of each row, which it leaves in `sums`.
+
+        It does without the search for the largest logit of each row that softmax begins with. None
+        when a sum is so small or large that exponentials may have left their type's range.
+        """
+        for call in chunk.forward:
+            call()
+        logit_B = chunk.cells.index_select(0, cells)
+        torch.sum(chunk.logits.exp_(), 1, keepdim=True, out=sums)
+        log_sum_B = sums.log().view(-1)
+        low, high = torch.aminmax(log_sum_B)
+        if not (low.item() > -self.most_nats / 2 and high.item() < self.most_nats / 2):
+            return None
+        nats: float = (log_sum_B - logit_B).sum().item()
+        chunk.cells.index_add_(0, cells, sums.view(-1), alpha=-1.0)
+        sums.reciprocal_()
         return nats
 
     def _cells(self, cells: Tensor, rows: slice) -> Tensor:

@@ -20,26 +20,54 @@ Call = Callable[[], object]
 
 
 class Node(NamedTuple):
-    """A matrix and the loss's gradient with respect to it; None where it is not wanted."""
+    """A matrix and the loss's gradient with respect to it; None where it is not wanted.
+
+    extended: the matrix with a last column of ones, in the same memory, where there is one.
+    """
 
     value: Tensor
     gradient: Tensor | None
+    extended: Tensor | None = None
 
     def rows(self, rows: slice) -> "Node":
         """Some of the rows."""
-        return Node(self.value[rows], None if self.gradient is None else self.gradient[rows])
+        gradient, extended = (
+            None if part is None else part[rows] for part in (self.gradient, self.extended)
+        )
+        return Node(self.value[rows], gradient, extended)
 
     def transposed(self) -> "Node":
         """The same numbers, columns for rows."""
         return Node(self.value.t(), None if self.gradient is None else self.gradient.t())
 
+    def over(self, bias: "Node") -> "Node | None":
+        """The matrix with a bias as one more row, if the bias lies right behind it in memory."""
+        if self.gradient is None or bias.gradient is None:
+            return None
+        value, gradient = _over(self.value, bias.value), _over(self.gradient, bias.gradient)
+        return None if value is None or gradient is None else Node(value, gradient)
+
+
+def _over(matrix_IO: Tensor, bias_O: Tensor) -> Tensor | None:
+    stored, behind = matrix_IO.untyped_storage().data_ptr(), matrix_IO.storage_offset()
+    if not matrix_IO.is_contiguous() or stored != bias_O.untyped_storage().data_ptr():
+        return None
+    if bias_O.storage_offset() != behind + matrix_IO.numel():
+        return None
+    I, O = matrix_IO.shape  # noqa: E741
+    return matrix_IO.as_strided((I + 1, O), (O, 1))
+
 
 class Result(NamedTuple):
-    """What a layer computes, and where it finds the loss's gradient divided by `scale`."""
+    """What a layer computes, and where it finds the loss's gradient divided by `scale`.
+
+    factors: (R, 1) what each row of it is divided by as well; None for ones.
+    """
 
     value: Tensor
     gradient: Tensor
     scale: float = 1.0
+    factors: Tensor | None = None
 
 
 class Pool:
@@ -55,6 +83,10 @@ class Pool:
         if name not in self.memory or len(self.memory[name]) < size:
             self.memory[name] = torch.empty(size, dtype=self.dtype)
         return self.memory[name][:size].view(rows, columns)
+
+    def take_extended(self, name: str, rows: int, columns: int) -> Tensor:
+        """(rows, columns + 1) the same, column after column in memory; the last is for ones."""
+        return self.take(name, columns + 1, rows).t()
 
 
 class Layer(NamedTuple):
@@ -78,20 +110,36 @@ def linear(
 ) -> tuple[Call, list[Call]]:
     """y_RO = x_RI W_IO + b_O: the call for y, and those for the gradients of W, b and x.
 
-    adds: which of "y", "x" (its gradient) and "parameters" (theirs) are added to, not overwritten.
+    A bias that lies behind its matrix is read as a row of it, where x has the column of ones for
+    it; alone, y is first filled with copies of it, and its gradient is a product of its own (whose
+    order of summation can be fixed, unlike that of a sum).
+
+    adds: which of "y", "x" (its gradient) and "parameters" (theirs) are added to, not overwritten;
+    x never together with factors.
     """
-    y_RO, dy_RO, scale = y
+    y_RO, dy_RO, scale, factors = y
+    read, matrix = x.value, weight
+    if bias is not None and x.extended is not None and (both := weight.over(bias)) is not None:
+        read, matrix, bias = x.extended, both, None
     start = y_RO if "y" in adds else bias.value if bias else None
-    forward = _product(x.value, weight.value, y_RO, start, 1)
+    forward = _product(read, matrix.value, y_RO, start, 1)
     backward: list[Call] = []
-    if weight.gradient is not None:
-        start = weight.gradient if "parameters" in adds else None
-        backward.append(_product(x.value.t(), dy_RO, weight.gradient, start, scale))
+    if factors is not None:
+        read, unweighted = torch.empty_like(read), read
+        backward.append(partial(torch.mul, unweighted, factors, out=read))
+    if matrix.gradient is not None:
+        start = matrix.gradient if "parameters" in adds else None
+        backward.append(_product(read.t(), dy_RO, matrix.gradient, start, scale))
     if bias is not None and bias.gradient is not None:
-        backward.append(_column_sums(dy_RO, bias.gradient, "parameters" in adds, scale))
+        ones = dy_RO.new_ones(len(dy_RO), 1) if factors is None else factors
+        sums_1O = bias.gradient[None]
+        start = sums_1O if "parameters" in adds else None
+        backward.append(_product(ones.t(), dy_RO, sums_1O, start, scale))
     if x.gradient is not None:
         start = x.gradient if "x" in adds else None
         backward.append(_product(dy_RO, weight.value.t(), x.gradient, start, scale))
+        if factors is not None:
+            backward.append(partial(x.gradient.mul_, factors))
     return forward, backward
 
 
@@ -102,15 +150,6 @@ def _product(a: Tensor, b: Tensor, out: Tensor, start: Tensor | None, scale: flo
     if scale != 1:
         return partial(torch.addmm, out, a, b, beta=0, alpha=scale, out=out)
     return partial(torch.mm, a, b, out=out)
-
-
-def _column_sums(a: Tensor, out: Tensor, adds: bool, scale: float) -> Call:
-    """A call that computes out = scale times the sum of the rows of a, plus `out` if it adds.
-
-    It is a product of matrices, whose order of summation can be fixed, unlike that of a vector's.
-    """
-    out_1O = out[None]
-    return _product(a.new_ones(1, len(a)), a, out_1O, out_1O if adds else None, scale)
 
 
 def dense(
@@ -124,15 +163,20 @@ def dense(
         ACTIVATIONS[settings.hidden].function
     )
     shape = len(x.value), settings.hidden_width
-    z, d = memory.take("z", *shape), memory.take("d", *shape)
-    a = z if settings.hidden in ("tanh", "sigmoid", "relu") else memory.take("a", *shape)
+    extended = memory.take_extended("z", *shape)
+    z, d = extended[:, :-1], memory.take_extended("d", *shape)[:, :-1]
+    if settings.hidden not in ("tanh", "sigmoid", "relu"):
+        extended = memory.take_extended("a", *shape)
+    a = extended[:, :-1]
     up, down = linear(x, Result(z, d), nodes["hidden"], nodes.get("hidden_bias"), adds)
     forward, backward = [up, activate(z, a)], [activate_back(d, z, a), *down]
     if not settings.dropout:
-        return Layer(Node(a, d), forward, backward, None)
-    h, mask = memory.take("h", *shape), memory.take("mask", *shape)
-    forward.append(partial(torch.mul, a, mask, out=h))
-    return Layer(Node(h, d), forward, [partial(d.mul_, mask), *backward], mask)
+        return Layer(Node(a, d, extended), forward, backward, None)
+    extended = memory.take_extended("h", *shape)
+    mask = memory.take_extended("mask", *shape)[:, :-1]
+    forward.append(partial(torch.mul, a, mask, out=extended[:, :-1]))
+    backward.insert(0, partial(d.mul_, mask))
+    return Layer(Node(extended[:, :-1], d, extended), forward, backward, mask)
 
 
 def gated(

@@ -41,8 +41,9 @@ class Model:
     """An architecture and its parameters.
 
     parameters: by name, each a view of `flat`.
-    flat: (P,) all of them in one tensor, the embedding first and biases last; each starts at a
-        multiple of 16, and the gaps stay zero.
+    flat: (P,) all of them in one tensor, the embedding first, biases last, and in the middle the
+        output with its bias right behind it, as one more row. All others start at a multiple of 16,
+        and the gaps stay zero.
     """
 
     architecture: Architecture
@@ -76,10 +77,11 @@ def without_autograd(model: Model) -> Model:
 def _layout(architecture: Architecture) -> dict[str, slice]:
     shapes, biases = parameter_shapes(architecture), bias_names(architecture)
     spans, start = {}, 0
-    for name in sorted(shapes, key=lambda name: name in biases):
-        size = math.prod(shapes[name])
-        spans[name] = slice(start, start + size)
-        start += math.ceil(size / ALIGNMENT) * ALIGNMENT
+    for name in sorted(shapes, key=lambda n: (n in biases, n == "output", n != "output_bias")):
+        if (name, "output" in spans) != ("output_bias", True):
+            start = math.ceil(start / ALIGNMENT) * ALIGNMENT
+        spans[name] = slice(start, start + math.prod(shapes[name]))
+        start = spans[name].stop
     return spans
 
 

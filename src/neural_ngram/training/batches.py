@@ -123,9 +123,8 @@ class Batches:
             row_of = np.empty(len(contexts), dtype=np.int64)
             row_of[present_R] = np.arange(len(present_R))
             cells = row_of[contexts.context_of[batch]] * V + self.windows.targets(batch)
-            tokens = self.windows.contexts(contexts.first[present_R]).astype(np.int64)
             yield Batch(
-                torch.from_numpy(tokens.ravel()),
+                torch.from_numpy(contexts.tokens[present_R].ravel()),
                 torch.from_numpy(np.sort(cells)),
                 torch.from_numpy(sharing_U[present_R, None]).to(self.dtype),
             )
