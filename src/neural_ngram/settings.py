@@ -305,8 +305,8 @@ class TrainingSettings:
     )
     products: str = setting(
         "full",
-        "matrix products of float32; full, or bf16 where the processor has it: faster, with three "
-        "digits in each factor",
+        "matrix products of float32; full, or bf16, with three digits in each factor: faster where "
+        "the processor has matrix units for it",
         choices=("full", "bf16"),
     )
     seed: int = setting(
