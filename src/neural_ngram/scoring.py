@@ -99,7 +99,7 @@ def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
     if 2 * len(contexts) <= len(windows):
         return _score_distinct(model, contexts, step)
     N = len(windows)
-    ones = np.ones(N, dtype=np.int64)
+    ones = np.broadcast_to(np.int64(1), N)
     scores = Scores(np.empty(N), np.empty(N, dtype=bool), np.empty(N), np.arange(N), ones)
     for start in range(0, N, step):
         rows = slice(start, start + step)
