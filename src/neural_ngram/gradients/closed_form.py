@@ -64,7 +64,7 @@ class ClosedForm:
         A pass is valid after others that used the same memory, but for its ones.
         """
         if shape not in self.passes:
-            while len(self.passes) >= KEPT:
+            if len(self.passes) == KEPT:
                 del self.passes[next(iter(self.passes))]
             self.passes[shape] = _Pass(self, *shape)
         self.passes[shape].fill_ones()

@@ -78,7 +78,8 @@ def _layout(architecture: Architecture) -> dict[str, slice]:
     shapes, biases = parameter_shapes(architecture), bias_names(architecture)
     spans, start = {}, 0
     for name in sorted(shapes, key=lambda n: (n in biases, n == "output", n != "output_bias")):
-        if (name, "output" in spans) != ("output_bias", True):
+        follows_its_matrix = name == "output_bias" and "output" in spans
+        if not follows_its_matrix:
             start = math.ceil(start / ALIGNMENT) * ALIGNMENT
         spans[name] = slice(start, start + math.prod(shapes[name]))
         start = spans[name].stop
