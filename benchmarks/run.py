@@ -11,6 +11,7 @@ from pathlib import Path
 
 import growth
 import pandas as pd
+import sandbox
 import text
 import torch
 import training
@@ -27,7 +28,7 @@ def main() -> None:
     machine = f"{cpu_name()}, {os.cpu_count()} cores, torch {torch.__version__}"
     print(f"{machine}\n{'':44} {'ours':>14} {'peer':>14}", flush=True)
     rows = []
-    for module in (training, text):
+    for module in (training, text, sandbox):
         for row in module.rows():
             print(row, flush=True)
             rows.append(row)

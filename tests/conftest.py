@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+from patience import PATIENCE, wait_for
 
 from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
@@ -106,15 +106,18 @@ def _served(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    for _ in range(360):
+
+    def answers() -> bool:
+        assert process.poll() is None, "the server ended"
         with suppress(OSError):
-            urllib.request.urlopen(address + health, timeout=5).close()
-            break
-        assert process.poll() is None
-        time.sleep(0.5)
+            urllib.request.urlopen(address + health, timeout=PATIENCE).close()
+            return True
+        return False
+
+    wait_for(answers, "an answer of the server")
     yield address
     os.killpg(process.pid, signal.SIGTERM)
-    process.wait(timeout=60)
+    process.wait(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")

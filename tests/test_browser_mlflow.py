@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import A_PAGE
 
 pytestmark = pytest.mark.slow
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NAMES = ("embedded swiglu C4 D32 H64", "embedded linear C4 D32")  # as `store` has them
-PATIENCE = 180_000  # milliseconds: the first page takes long on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def page(address: str):
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1500, "height": 1000})
-        page.set_default_timeout(PATIENCE)
+        page.set_default_timeout(A_PAGE)
         yield page
         browser.close()
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import A_PAGE
 from test_report import HOSTILE, measured
 
 from neural_ngram.report import render
@@ -43,6 +44,7 @@ def page(request: pytest.FixtureRequest, browser, address: str) -> Iterator:
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda problem: complaints.append(str(problem)))
     page.on("request", lambda request: requests.append(request.url))
+    page.set_default_timeout(A_PAGE)
     page.goto(address)
     page.wait_for_function(DRAWN)
     yield page

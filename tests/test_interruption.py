@@ -53,13 +53,15 @@ def test_importing_the_library_listens_to_nothing():
 
 def test_whoever_is_done_bears_signals_until_the_process_is_gone():
     code = """
-        import os, subprocess, time
+        import os, subprocess
         from neural_ngram.interruption import INTERRUPTION
         INTERRUPTION.listen()
         {done}
-        hail = f"while kill -INT {{os.getpid()}}; do :; done"
-        subprocess.Popen(["sh", "-c", hail], stderr=subprocess.DEVNULL)
-        time.sleep(0.3)  # and then the interpreter is taken down under the same hail
+        hail = f"for i in 1 2 3; do kill -INT {{os.getpid()}}; done; echo; " \\
+            f"while kill -INT {{os.getpid()}}; do :; done"
+        silent = subprocess.DEVNULL
+        fallen = subprocess.Popen(["sh", "-c", hail], stdout=subprocess.PIPE, stderr=silent)
+        fallen.stdout.readline()  # and then the interpreter is taken down under the same hail
     """
     for done, bears in (("INTERRUPTION.finish()", True), ("pass", False)):
         program = textwrap.dedent(code.format(done=done))

@@ -6,12 +6,12 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from patience import A_PAGE, wait_for
 from playwright.sync_api import Page, expect, sync_playwright
 
 from neural_ngram import model as models
@@ -24,7 +24,6 @@ from neural_ngram.tracking import MODEL_TAG, start_run
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = "<script>document.title='broken'</script>"
-PATIENCE = 30
 
 
 def model_of_order(shift: int, size: int) -> Model:
@@ -71,11 +70,8 @@ def address(project: Path) -> Iterator[str]:
     code = "import sys; from neural_ngram.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "play", "--no-browser", "--port", str(port)]
     with subprocess.Popen(command, cwd=project, env=environment) as server:
-        until = time.monotonic() + PATIENCE
-        while not _answers(port):
-            assert server.poll() is None, "the server ended"
-            assert time.monotonic() < until, "the server does not answer"
-            time.sleep(0.1)
+        wait_for(lambda: server.poll() is not None or _answers(port), "an answer of the server")
+        assert server.poll() is None, "the server ended"
         yield f"http://127.0.0.1:{port}/"
         server.terminate()
 
@@ -94,8 +90,8 @@ def page(address: str) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 390, "height": 844})
-        page.set_default_timeout(PATIENCE * 1000)
-        expect.set_options(timeout=PATIENCE * 1000)
+        page.set_default_timeout(A_PAGE)
+        expect.set_options(timeout=A_PAGE)
         requests = list[str]()
         page.on("request", lambda request: requests.append(request.url))
         page.goto(address)

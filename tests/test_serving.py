@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 
 import pytest
+from patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +25,7 @@ def ask(address: str, body: object) -> tuple[int, dict]:
         address, json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.status, json.load(answer)
     except HTTPError as refused:
         return refused.code, json.load(refused)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from patience import PATIENCE
 
 from neural_ngram.errors import TrackingError
 from neural_ngram.settings import Settings, flatten
@@ -167,7 +168,7 @@ def test_processes_that_open_a_fresh_store_at_once_all_succeed(tmp_path: Path):
     environment = {**os.environ, "DVC_ROOT": str(tmp_path)}
     environment.pop("MLFLOW_TRACKING_URI", None)
     children = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(3)]
-    assert [child.wait(timeout=120) for child in children] == [0, 0, 0]
+    assert [child.wait(timeout=PATIENCE) for child in children] == [0, 0, 0]
 
 
 def test_a_store_that_does_not_answer_is_told_to_who_reads_it(monkeypatch: pytest.MonkeyPatch):

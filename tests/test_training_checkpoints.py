@@ -7,16 +7,15 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from filelock import FileLock
+from patience import PATIENCE
 
 from neural_ngram.artifacts import read_tensors, write_tensors
 from neural_ngram.errors import ArtifactError, TrainingError
@@ -277,9 +276,12 @@ def test_equal_identities_do_not_differ():
     assert difference(IDENTITY, IDENTITY) == ""
 
 
-def test_two_processes_that_train_the_same_do_not_meet(tmp_path: Path, told: list[str]):
+def test_two_processes_that_train_the_same_do_not_meet(
+    tmp_path: Path, told: list[str], monkeypatch
+):
     with Checkpoints(tmp_path, IDENTITY, print).lock() as first:
         first.write(state(4))
+        Clock(math.inf, first.remove).rule(monkeypatch)
         with Checkpoints(tmp_path, IDENTITY, told.append).lock() as second:
             assert second.key is None
             assert second.latest() is None
@@ -309,36 +311,47 @@ def test_a_damaged_description_of_another_training_hinders_none(tmp_path: Path, 
     assert "identity.json cannot be read" in told[0]
 
 
+class Clock:
+    """The time that waiting for a lock takes: it stands still but while somebody sleeps.
+
+    alarm: called once that many seconds have gone by.
+    """
+
+    def __init__(self, seconds: float, alarm: Callable[[], object]) -> None:
+        self.now, self.seconds, self.alarm = 0.0, seconds, alarm
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        if self.now >= self.seconds:
+            self.alarm()
+
+    def rule(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("time.sleep", self.sleep)
+        monkeypatch.setattr("time.perf_counter", lambda: self.now)
+
+
 def test_who_looks_whether_a_training_is_abandoned_does_not_take_its_checkpoints(
-    tmp_path: Path, told: list[str]
+    tmp_path: Path, told: list[str], monkeypatch
 ):
     mine = Checkpoints(tmp_path, IDENTITY, told.append)
-    looking = FileLock(mine.folder / "lock", thread_local=False)
+    looking = FileLock(mine.folder / "lock")
     looking.acquire()
-    threading.Timer(0.2, looking.release).start()
+    Clock(0.2, looking.release).rule(monkeypatch)
     with mine.lock():
         assert mine.key == mine.folder.name
     assert told == []
 
 
 def test_a_training_keeps_checkpoints_when_another_of_it_ends_as_it_starts(
-    tmp_path: Path, told: list[str]
+    tmp_path: Path, told: list[str], monkeypatch
 ):
     first, second = (Checkpoints(tmp_path, IDENTITY, told.append) for _ in range(2))
-    begun = threading.Event()
-
-    def end_soon() -> None:
-        with first.lock():
-            begun.set()
-            time.sleep(0.2)
-
-    thread = threading.Thread(target=end_soon)
-    thread.start()
-    begun.wait()
+    other = ExitStack()
+    other.enter_context(first.lock())
+    Clock(0.2, other.close).rule(monkeypatch)
     with second.lock():
         second.write(state(4))
         assert second.latest().step == 4
-    thread.join()
     assert told == [f"going on after step 4 from {second.folder}/step-000000000004.safetensors"]
 
 
@@ -411,7 +424,24 @@ def kill_before_rename(path: Path, target: Path) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def child(folder: Path, prepare: Callable[[], None]) -> int:
+def count_calls(limit: float = math.inf) -> Callable[[], int]:
+    """A clock that no busy machine slows down: calls and returns, also of compiled functions.
+
+    The process kills itself at number `limit`.
+    """
+    calls = 0
+
+    def tick(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls >= limit:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(tick)
+    return lambda: calls
+
+
+def child(folder: Path, prepare: Callable[[], object]) -> int:
     """The process ID of a forked child that trains."""
     process = os.fork()
     if process:
@@ -424,16 +454,16 @@ def child(folder: Path, prepare: Callable[[], None]) -> int:
 
 
 def under_fire(folder: Path, kills: int) -> None:
-    """Kill so many children at random moments, two more in a write; the last one may finish."""
+    """Kill so many children at random calls, two more in a write; the last one may finish."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     torch.set_num_threads(1)
-    start = time.perf_counter()
+    calls = count_calls()
     weights, record = uninterrupted(UNDER_FIRE)
-    duration, killed = time.perf_counter() - start, 0
-    for attempt in range(kills):
-        process = child(folder, lambda: None)
-        time.sleep(random.Random(attempt).uniform(0, 2.5 * duration / kills))
-        os.kill(process, signal.SIGKILL)
+    sys.setprofile(None)
+    generator, killed = random.Random(20), 0
+    for _ in range(kills):
+        moment = generator.randrange(1, 2 * calls() // kills)
+        process = child(folder, lambda moment=moment: count_calls(moment))
         killed += os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -9
     for name, fault in (("write_bytes", kill_halfway), ("replace", kill_before_rename)):
         process = child(folder, lambda name=name, fault=fault: setattr(Path, name, fault))
@@ -446,7 +476,7 @@ def under_fire(folder: Path, kills: int) -> None:
 
 def test_twenty_kills_at_random_moments_change_no_bit(tmp_path: Path):
     command = [sys.executable, __file__, str(tmp_path), "18"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.stderr.strip() == "killed 20, same"
 
 

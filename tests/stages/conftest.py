@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("training.max_steps=30", "training.evaluate_every=15", "tokenizer.vocabulary_size=300")
@@ -36,7 +37,7 @@ class Project:
             capture_output=True,
             text=True,
             check=False,
-            timeout=1800,
+            timeout=PATIENCE,
         )
 
     def start(self, *command: str) -> None:

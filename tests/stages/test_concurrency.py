@@ -1,10 +1,10 @@
 """Many experiments at once over one store: none is lost, and no lock is an error."""
 
 import subprocess
-import time
 
 import pytest
 from mlflow import MlflowClient
+from patience import PATIENCE, wait_for
 
 from neural_ngram.boundary import landlock
 
@@ -18,12 +18,12 @@ def overrides(width: int) -> list[str]:
 
 
 def wait_for_the_queue(project) -> str:
-    for _ in range(3000):
+    def idle() -> bool:
         status = project.dvc("queue", "status")
-        if "Queued" not in status and "Running" not in status:
-            return status
-        time.sleep(1)
-    raise TimeoutError(status)
+        return "Queued" not in status and "Running" not in status
+
+    wait_for(idle, "the end of the queue")
+    return project.dvc("queue", "status")
 
 
 @pytest.mark.slow
@@ -42,7 +42,7 @@ def test_eight_queued_and_two_temporary_experiments_share_a_store(pipeline):
         for width in BY_HAND
     ]
     pipeline.start("dvc", "queue", "start", "-j", "8")
-    said = [process.communicate(timeout=3000)[0] for process in by_hand]
+    said = [process.communicate(timeout=PATIENCE)[0] for process in by_hand]
     assert [process.returncode for process in by_hand] == [0, 0], said
     status = wait_for_the_queue(pipeline)
     pipeline.start("dvc", "queue", "stop")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
+from patience import PATIENCE
 
 OUTPUTS = (
     *("artifacts/model/model.safetensors", "artifacts/training/batches.csv"),
@@ -60,7 +61,7 @@ def killed(project, moment: Callable[[], bool], number: int = signal.SIGKILL) ->
     while process.poll() is None and not moment():
         time.sleep(0.002)
     process.send_signal(number)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=PATIENCE)
     return said
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from patience import PATIENCE
 
 LONG = ("training.max_steps=100000", "training.evaluate_every=1000")
 # Each stage with a folder that it writes to.
@@ -68,7 +69,7 @@ def test_an_interrupted_training_ends_in_one_line_and_its_run_is_killed(copied, 
         if "step       0" in line:
             break
     process.send_signal(number)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     assert told == "train: interrupted; run the same command to go on\n"
     assert_whole(copied, before)
@@ -88,7 +89,7 @@ def test_a_stage_may_be_interrupted_at_any_moment(copied, stage: str):
         process = started(copied, *stage_command(stage))
         time.sleep(generator.uniform(0.2, duration))
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=PATIENCE)
         assert process.returncode in (0, 130), told
         assert told.splitlines()[: process.returncode // 130] == [
             f"{stage.replace('_', '-')}: interrupted; run the same command to go on"
@@ -106,7 +107,7 @@ def test_repro_is_right_after_interruptions_at_any_moment(copied):
         time.sleep(generator.uniform(1, 15))
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=120)
+        process.communicate(timeout=PATIENCE)
     copied.dvc("repro")
     assert "up to date" in copied.dvc("repro")
     assert (copied.folder / "dvc.lock").read_bytes() == lock
@@ -118,7 +119,7 @@ def smallest_files(size: int) -> None:
 
 
 def assert_refused(process: subprocess.Popen[str], stage: str, *told: str) -> None:
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1, said
     line = said.strip().splitlines()[-1]
     assert line.startswith(f"{stage.replace('_', '-')}: error: "), said
@@ -143,7 +144,7 @@ def test_repro_is_right_after_a_full_disk(copied, size: int):
     lock = (copied.folder / "dvc.lock").read_bytes()
     command = ("dvc", "repro", "--force")
     process = started(copied, *command, preexec_fn=partial(smallest_files, size))
-    process.communicate(timeout=600)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode
     copied.dvc("repro")
     assert "up to date" in copied.dvc("status")
@@ -199,7 +200,7 @@ def test_repro_is_right_after_a_read_only_folder(copied, name: str):
     folder = copied.folder / name
     folder.chmod(0o555)
     process = started(copied, *unprivileged(("dvc", "repro", "--force")))
-    process.communicate(timeout=600)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode
     if folder.exists():
         folder.chmod(0o755)

@@ -9,6 +9,7 @@ import time
 import pytest
 import yaml
 from mlflow import MlflowClient
+from patience import PATIENCE
 
 from neural_ngram.artifacts import sha256_of_file
 
@@ -49,7 +50,7 @@ def repro_and_kill(project, generator: random.Random) -> int:
         return process.wait(timeout=generator.uniform(1, 20))
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, generator.choice(SIGNALS))
-        return process.wait(timeout=120)
+        return process.wait(timeout=PATIENCE)
 
 
 def assert_consistent(project) -> None:
