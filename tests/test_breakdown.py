@@ -2,10 +2,12 @@
 
 from bisect import bisect_right
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from builders import windows_over
 
 from neural_ngram.breakdown import (
     calibration,
@@ -14,7 +16,7 @@ from neural_ngram.breakdown import (
     loss_by_position,
 )
 from neural_ngram.scoring import Scores
-from neural_ngram.windows import Windows, build_stream
+from neural_ngram.windows import Windows
 
 BANDS = [0, 1, 2, 4, 8, 16, 32, 64, 128]
 
@@ -23,8 +25,7 @@ def part(seed: int, *lengths: int, pad: int | None = 0) -> tuple[Windows, Scores
     """Documents of these lengths over 9 tokens, rare ones among them, and made-up scores."""
     draws = np.random.default_rng(seed)
     ids = [np.minimum(draws.geometric(0.5, length), 8) for length in lengths]
-    tokens, offsets = build_stream(ids, context_length=2, vocabulary_size=9, pad=pad)
-    windows = Windows(tokens=tokens, offsets=offsets, context_length=2, bos=0)
+    windows = replace(windows_over(ids, 2, 9, pad), bos=0)
     N = len(windows)
     confidences = draws.uniform(0.0, 1.0, N)
     return windows, Scores(

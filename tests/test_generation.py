@@ -1,8 +1,7 @@
 """Continuing a context, and showing it as it comes."""
 
-import numpy as np
 import pytest
-import torch
+from builders import fresh_model, successor_model
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,10 +16,10 @@ from neural_ngram.generation import (
     next_logits,
     opening_context,
 )
-from neural_ngram.model import Architecture, Model, initialise
+from neural_ngram.model import Model
 from neural_ngram.randomness import SplitMix64
-from neural_ngram.sampling import Sampler, sampler_of, samplers_of, truncate
-from neural_ngram.settings import GenerationSettings, ModelSettings, TokenizerSettings
+from neural_ngram.sampling import Sampler, sampler_of, samplers_of
+from neural_ngram.settings import GenerationSettings, TokenizerSettings
 from neural_ngram.tokenizer import learn
 
 BPE = learn(["añb € 🙂", "añ añ"], TokenizerSettings(vocabulary_size=262, markers="bos_eos"))
@@ -29,13 +28,7 @@ WORDS = learn(["one two three"], TokenizerSettings(kind="word", markers="none"))
 
 @pytest.fixture
 def successor() -> Model:
-    """After token t of 0 … 3 comes t + 1 of 4, since the logits are a shifted identity."""
-    settings = ModelSettings(embedding_width=4, hidden="none")
-    shape = Architecture(vocabulary_size=4, context_length=1, settings=settings)
-    model = initialise(shape, SplitMix64(1), torch.float64)
-    model.parameters["embedding"].copy_(torch.eye(4))
-    model.parameters["output"].copy_(20 * torch.eye(4).roll(1, dims=1))
-    return model
+    return successor_model(4, 20)
 
 
 def test_greedy_takes_the_best_and_stops_at_the_end_token(successor):
@@ -60,65 +53,10 @@ def test_a_greedy_cycle_is_found_and_has_its_length(successor):
     assert cycle_length([5, 5], [5]) == 1
 
 
-def test_sampling_follows_the_probabilities_and_the_seed():
-    logits = np.log(np.array([0.5, 0.3, 0.2]))
-    sampler = Sampler(1.0, SplitMix64(3))
-    drawn = np.bincount([sampler.draw(logits) for _ in range(4000)], minlength=3) / 4000
-    np.testing.assert_allclose(drawn, [0.5, 0.3, 0.2], atol=0.03)
-    again = Sampler(1.0, SplitMix64(3))
-    assert [again.draw(logits) for _ in range(5)] == [
-        Sampler(1.0, generator).draw(logits) for generator in [SplitMix64(3)] for _ in range(5)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("top_k", "top_p", "kept"),
-    [
-        (None, 1.0, [0, 1, 2, 3]),
-        (1, 1.0, [1]),
-        (2, 1.0, [0, 1]),  # 0, 2 and 3 are equal: the lowest ID stays
-        (9, 1.0, [0, 1, 2, 3]),
-        (None, 0.4, [1]),  # 0.4 reaches 0.4
-        (None, 0.41, [0, 1]),
-        (None, 0.7, [0, 1, 2]),
-        (None, 1e-9, [1]),
-        (2, 0.6, [1]),  # the share counts after top-k: 0.4 of 0.6 is two thirds
-        (2, 0.7, [0, 1]),
-    ],
-)
-def test_truncation_keeps_the_heaviest_and_breaks_ties_by_id(top_k, top_p, kept):
-    weights = np.array([2.0, 4.0, 2.0, 2.0])
-    truncated = truncate(weights, top_k, top_p)
-    assert truncated.tolist() == [w if i in kept else 0 for i, w in enumerate(weights)]
-
-
-@given(
-    st.lists(st.integers(-3, 3), min_size=1, max_size=9),
-    st.none() | st.integers(1, 10),
-    st.floats(0.01, 1),
-    st.integers(0, 99),
-)
-def test_a_sample_is_always_one_of_the_kept(logits, top_k, top_p, seed):
-    sampler = Sampler(0.7, SplitMix64(seed), top_k, top_p)
-    values = np.array(logits, dtype=np.float64)
-    token = sampler.draw(values)
-    likelier = [v for i, v in enumerate(logits) if (-v, i) < (-logits[token], token)]
-    assert top_k is None or len(likelier) < top_k
-    assert sum(np.exp(np.array(likelier) / 0.7)) < top_p * sum(np.exp(values / 0.7)) + 1e-9
-
-
-def test_temperature_acts_before_top_p():
-    logits = np.log(np.array([0.6, 0.2, 0.2]))
-    assert np.count_nonzero(Sampler(1.0, SplitMix64(1), top_p=0.55).weights(logits)) == 1
-    assert np.count_nonzero(Sampler(2.0, SplitMix64(1), top_p=0.55).weights(logits)) == 2
-
-
 @pytest.mark.parametrize("markers", [(None, None), (0, 3), (0, 0)])
 @pytest.mark.parametrize("truncation", [{}, {"top_k": 3}, {"top_p": 0.7}])
 def test_many_samples_are_those_drawn_one_by_one(markers, truncation):
-    settings = ModelSettings(embedding_width=3, hidden_width=5)
-    shape = Architecture(vocabulary_size=6, context_length=2, settings=settings)
-    model = initialise(shape, SplitMix64(4), torch.float64)
+    model = fresh_model(6, seed=4, embedding_width=3, hidden_width=5)
     model.flat.mul_(3)
     contexts, limit = [[n % 6, n // 6 % 6] for n in range(150)], 9
     many = continue_many(

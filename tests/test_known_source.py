@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from builders import windows_over
 
 from neural_ngram.model import Architecture, initialise
 from neural_ngram.ngram import KneserNey, conditional_entropies
@@ -13,7 +14,7 @@ from neural_ngram.scoring import score
 from neural_ngram.settings import ModelSettings, OptimizerSettings, TrainingSettings
 from neural_ngram.synthetic import MarkovSource
 from neural_ngram.training import train
-from neural_ngram.windows import Windows, build_stream
+from neural_ngram.windows import Windows
 
 ALPHABET = "abcd"
 
@@ -31,13 +32,7 @@ def windows(source: MarkovSource) -> dict[str, Windows]:
 
     def drawn(count: int) -> Windows:
         texts = source.documents(generator, count=count, length=10_000)
-        tokens, offsets = build_stream(
-            [np.array([ALPHABET.index(c) for c in text]) for text in texts],
-            context_length=2,
-            vocabulary_size=len(ALPHABET),
-            pad=None,
-        )
-        return Windows(tokens=tokens, offsets=offsets, context_length=2)
+        return windows_over([[ALPHABET.index(c) for c in text] for text in texts], 2, len(ALPHABET))
 
     return {"train": drawn(40), "validation": drawn(10)}
 

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import documents
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neural_ngram.corpus import Document, read_corpus
-from neural_ngram.duplicates import alike, kinds, links, overlaps
+from neural_ngram.corpus import read_corpus
+from neural_ngram.duplicates import overlaps
 from neural_ngram.errors import PartitionError
 from neural_ngram.leakage import measure, require, seen_in_train
 from neural_ngram.partition import split_documents
@@ -19,22 +20,9 @@ from neural_ngram.windows import Windows
 LONG = "the quick brown fox jumps over the lazy dog and runs away from the farmer"
 
 
-def documents(*texts: str, prefix: str = "d") -> list[Document]:
-    return [Document(id=f"{prefix}{n}", text=text) for n, text in enumerate(texts, start=1)]
-
-
 def split_of(train: list[str], validation: list[str], test: list[str]):
     parts = {"train": train, "validation": validation, "test": test}
     return {name: documents(*texts, prefix=name) for name, texts in parts.items()}
-
-
-def test_case_and_white_space_make_no_difference_and_a_changed_word_a_small_one():
-    made = documents(LONG, LONG.upper().replace(" ", "\n "), LONG + " again", "something else")
-    found = kinds(made)
-    assert found.of == [0, 0, 1, 2]
-    assert [document.id for document in found.first] == ["d1", "d3", "d4"]
-    # LONG has 68 distinct runs of five characters; " again" adds 6.
-    assert list(alike(made[:1], made[1:], 0.8)) == [(0, 0, 1.0), (0, 1, pytest.approx(68 / 74))]
 
 
 def test_overlaps_name_documents_but_never_their_text():
@@ -69,32 +57,6 @@ def test_more_overlap_than_allowed_is_an_error_without_text():
         require(report, 0.5)
     assert "quick" not in str(caught.value)
     assert "corpus.split.most_overlap" in str(caught.value)
-
-
-def test_near_duplicates_stay_together_when_asked():
-    texts = [f"{n} {LONG} {n}" for n in range(20)]
-    texts += [f"{'x' * n} entirely other words {n * 7919}" for n in range(20)]
-    made = documents(*texts)
-    settings = SplitSettings(keep_near_duplicates_together=True, train=0.5, validation=0.25)
-    split = split_documents(made, settings, links=links(made, 0.8))
-    owners = {name for name, part in split.items() for d in part if LONG in d.text}
-    assert len(owners) == 1
-    assert overlaps(split, 0.8) == [row for row in overlaps(split, 0.8) if row["similarity"] < 0.8]
-    parted = split_documents(made, settings)
-    assert len({name for name, part in parted.items() for d in part if LONG in d.text}) == 3
-
-
-@given(st.lists(st.text("ab", min_size=1, max_size=12), max_size=12))
-def test_what_is_alike_is_so_both_ways_by_the_sets_of_its_shingles(texts: list[str]):
-    def shingles(text: str) -> set[str]:
-        return {text[n : n + 5] for n in range(max(1, len(text) - 4))}
-
-    made = documents(*texts)
-    found = {(one, other): similarity for one, other, similarity in alike(made, made, 0.5)}
-    assert all((n, n) in found for n in range(len(texts)))
-    for (one, other), similarity in found.items():
-        a, b = shingles(texts[one]), shingles(texts[other])
-        assert found[other, one] == similarity == len(a & b) / len(a | b) >= 0.5
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
@@ -166,11 +128,3 @@ def test_the_official_split_of_ewt_overlaps_as_reported(real_data: Callable[[str
     assert round(report["test"]["same_text_in_train"] * 2077) == 93
     assert report["test"]["near_duplicate_in_train"] == pytest.approx(0.0645, abs=0.001)
     assert report["test"]["character_windows_in_train"]["8"] == pytest.approx(0.5278, abs=1e-4)
-
-
-def test_a_threshold_of_one_finds_only_texts_of_the_same_shingles():
-    made = documents(LONG, LONG.upper(), LONG + "s")
-    assert [(one, other) for one, other, _ in alike(made, made, 1.0)] == [
-        *((0, 0), (0, 1), (1, 0), (1, 1)),
-        (2, 2),
-    ]

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 import torch
+from builders import architecture, fresh_model
 
 from neural_ngram.errors import ConfigurationError, ModelError
 from neural_ngram.model import (
@@ -19,19 +20,11 @@ from neural_ngram.model import (
     thread_count,
 )
 from neural_ngram.randomness import SplitMix64
-from neural_ngram.settings import ModelSettings, TrainingSettings
-
-
-def architecture(vocabulary_size: int = 5, context_length: int = 2, **settings) -> Architecture:
-    return Architecture(
-        vocabulary_size=vocabulary_size,
-        context_length=context_length,
-        settings=ModelSettings(**settings),
-    )
+from neural_ngram.settings import TrainingSettings
 
 
 def fresh(seed: int = 1, **settings) -> Model:
-    return initialise(architecture(**settings), SplitMix64(seed), torch.float64)
+    return fresh_model(seed=seed, **settings)
 
 
 def arrays(model: Model) -> dict[str, np.ndarray]:

@@ -1,21 +1,11 @@
 import numpy as np
 import pytest
+from builders import windows_over
 
 from neural_ngram.errors import ModelError
 from neural_ngram.ngram import KneserNey, export_arpa
-from neural_ngram.windows import Windows, build_stream
 
 BOS, EOS = 0, 1
-
-
-def windows_over(documents, context_length, vocabulary_size, pad):
-    tokens, offsets = build_stream(
-        [np.array(ids) for ids in documents],
-        context_length=context_length,
-        vocabulary_size=vocabulary_size,
-        pad=pad,
-    )
-    return Windows(tokens=tokens, offsets=offsets, context_length=context_length, bos=pad)
 
 
 def test_the_file_of_the_model_worked_by_hand(tmp_path):

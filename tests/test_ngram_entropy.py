@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import windows_over
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
@@ -16,18 +17,7 @@ from tokenizers.trainers import BpeTrainer
 from neural_ngram.errors import ConfigurationError, WindowError
 from neural_ngram.ngram import Entropy, conditional_entropies
 from neural_ngram.ngram.counts import chunks
-from neural_ngram.windows import Windows, build_stream
-
-
-def windows_over(documents, context_length, pad=None):
-    vocabulary_size = 1 + max((max(ids, default=0) for ids in documents), default=0)
-    tokens, offsets = build_stream(
-        [np.array(ids) for ids in documents],
-        context_length=context_length,
-        vocabulary_size=max(vocabulary_size, 1 + (pad or 0)),
-        pad=pad,
-    )
-    return Windows(tokens=tokens, offsets=offsets, context_length=context_length, bos=pad)
+from neural_ngram.windows import Windows
 
 
 def counted_plainly(windows, order):

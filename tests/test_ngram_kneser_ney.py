@@ -9,25 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import windows_over
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neural_ngram.errors import ModelError
 from neural_ngram.ngram import Discounts, KneserNey
-from neural_ngram.windows import Windows, build_stream
+from neural_ngram.windows import Windows
 
 BOS, EOS, UNKNOWN = 0, 1, 2
 unhurried = settings(deadline=None, max_examples=60)
-
-
-def windows_over(documents, context_length, vocabulary_size, pad):
-    tokens, offsets = build_stream(
-        [np.array(ids) for ids in documents],
-        context_length=context_length,
-        vocabulary_size=vocabulary_size,
-        pad=pad,
-    )
-    return Windows(tokens=tokens, offsets=offsets, context_length=context_length, bos=pad)
 
 
 def real_corpora():

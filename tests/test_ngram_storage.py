@@ -1,24 +1,18 @@
 import numpy as np
 import pytest
+from builders import windows_over
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neural_ngram.artifacts import read_tensors, write_tensors
 from neural_ngram.errors import ArtifactError
 from neural_ngram.ngram import KneserNey, load_kneser_ney, save_kneser_ney
-from neural_ngram.windows import Windows, build_stream
 
 EOS = 1
 
 
-def windows_over(documents, context_length, pad=0):
-    tokens, offsets = build_stream(
-        [np.array([*ids, EOS]) for ids in documents],
-        context_length=context_length,
-        vocabulary_size=6,
-        pad=pad,
-    )
-    return Windows(tokens=tokens, offsets=offsets, context_length=context_length, bos=pad)
+def ended(documents, context_length, pad=0):
+    return windows_over([[*ids, EOS] for ids in documents], context_length, 6, pad)
 
 
 @settings(deadline=None, max_examples=30)
@@ -29,7 +23,7 @@ def windows_over(documents, context_length, pad=0):
 )
 def test_a_model_comes_back_as_it_was_saved(tmp_path_factory, documents, order, pad):
     path = tmp_path_factory.mktemp("model") / "new" / "kneser_ney.safetensors"
-    windows = windows_over(documents, 3, pad)
+    windows = ended(documents, 3, pad)
     model = KneserNey.fit(windows, vocabulary_size=6, order=order)
     save_kneser_ney(model, path)
     loaded = load_kneser_ney(path)
@@ -42,7 +36,7 @@ def test_a_model_comes_back_as_it_was_saved(tmp_path_factory, documents, order, 
 @pytest.fixture
 def saved(tmp_path):
     path = tmp_path / "kneser_ney.safetensors"
-    windows = windows_over([[2, 3, 4], [3, 3], [5, 2, 3]], 2)
+    windows = ended([[2, 3, 4], [3, 3], [5, 2, 3]], 2)
     save_kneser_ney(KneserNey.fit(windows, vocabulary_size=6, order=3), path)
     return path
 

@@ -3,24 +3,17 @@ import math
 import numpy as np
 import pytest
 import torch
+from builders import fresh_model, windows_over
 
 from neural_ngram.contexts import distinct_contexts
 from neural_ngram.errors import ModelError
-from neural_ngram.model import Architecture, Model, initialise, logits
-from neural_ngram.randomness import SplitMix64
+from neural_ngram.model import Model, logits
 from neural_ngram.scoring import score
-from neural_ngram.settings import ModelSettings
-from neural_ngram.windows import Windows, build_stream, join
+from neural_ngram.windows import Windows, join
 
 
 def windows(documents: list[list[int]], vocabulary: int, context_length: int = 2) -> Windows:
-    tokens, offsets = build_stream(
-        [np.array(ids) for ids in documents],
-        context_length=context_length,
-        vocabulary_size=vocabulary,
-        pad=0,
-    )
-    return Windows(tokens=tokens, offsets=offsets, context_length=context_length, bos=0)
+    return windows_over(documents, context_length, vocabulary, pad=0)
 
 
 def random_windows(vocabulary: int, tokens: int) -> Windows:
@@ -29,12 +22,7 @@ def random_windows(vocabulary: int, tokens: int) -> Windows:
 
 
 def fresh(vocabulary: int, context_length: int = 2) -> Model:
-    shape = Architecture(
-        vocabulary_size=vocabulary,
-        context_length=context_length,
-        settings=ModelSettings(embedding_width=4, hidden_width=5),
-    )
-    return initialise(shape, SplitMix64(2), torch.float64)
+    return fresh_model(vocabulary, context_length, seed=2, embedding_width=4, hidden_width=5)
 
 
 def row_by_row(model: Model, windows: Windows) -> list[float]:

@@ -1,16 +1,10 @@
 """Whatever a user can put in place of an input: an object, or one clear error; never another."""
 
 import copy
-import gzip
-import hashlib
 import json
 import random
 import struct
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +19,6 @@ from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_array, read_json, write_tensors
 from neural_ngram.configuration import digest, typed
 from neural_ngram.corpus import read_corpus
-from neural_ngram.download import fetch
 from neural_ngram.errors import ArtifactError, ConfigurationError, CorpusError, NeuralNgramError
 from neural_ngram.model import Architecture
 from neural_ngram.randomness import SplitMix64
@@ -127,72 +120,6 @@ def test_conllu_cut_at_every_byte_is_documents_or_an_error(tmp_path: Path):
     for size in range(len(CONLLU)):
         (tmp_path / "a.conllu").write_bytes(CONLLU[:size])
         assert_read_or_refused(tmp_path / "a.conllu")
-
-
-# Downloads
-
-
-class Endless(BaseHTTPRequestHandler):
-    """A server whose file never ends, or is small only as long as it is compressed."""
-
-    sent = 0
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        if self.path.startswith("/bomb"):
-            content = gzip.compress(bytes(20_000_000))
-            self.send_header("Content-Encoding", "gzip")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-            return
-        self.end_headers()
-        try:
-            while Endless.sent < 2**28:
-                Endless.sent += self.wfile.write(b"a" * 2**16)
-        except OSError:
-            pass
-
-    def do_HEAD(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_) -> None:
-        pass
-
-
-@contextmanager
-def served() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Endless)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.mark.parametrize("name", ["endless.txt", "bomb.txt"])
-def test_a_download_larger_than_allowed_is_given_up_while_it_runs(tmp_path: Path, name: str):
-    Endless.sent = 0
-    with served() as address, pytest.raises(CorpusError, match=r"larger than corpus\.most_bytes=5"):
-        fetch(f"{address}/{name}", "0" * 64, tmp_path / "raw", most_bytes=5_000_000)
-    assert Endless.sent < 100_000_000
-    assert list((tmp_path / "raw").iterdir()) == []
-
-
-def test_a_file_of_exactly_the_allowed_size_is_fetched(tmp_path: Path):
-    file = tmp_path / "a.txt"
-    file.write_bytes(b"a" * 100)
-    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
-    assert fetch(file.as_uri(), sha256, tmp_path / "raw", most_bytes=100).exists()
-    with pytest.raises(CorpusError, match="most_bytes=99"):
-        fetch(file.as_uri(), sha256, tmp_path / "raw2", most_bytes=99)
-
-
-@pytest.mark.parametrize("url", ["/etc/passwd", "s3://b/a.txt", "zip://a.txt::http://x/b.txt"])
-def test_other_kinds_of_addresses_are_refused(tmp_path: Path, url: str):
-    with pytest.raises(CorpusError, match="must begin with one of https, http, file"):
-        fetch(url, "0" * 64, tmp_path)
 
 
 # Tokenizers

@@ -4,13 +4,13 @@ from math import log
 
 import numpy as np
 import pytest
+from builders import windows_over
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neural_ngram.errors import ConfigurationError
 from neural_ngram.ngram import KneserNey, conditional_entropies
 from neural_ngram.synthetic import MarkovSource
-from neural_ngram.windows import Windows, build_stream
 
 unhurried = settings(deadline=None, max_examples=40)
 
@@ -126,8 +126,7 @@ def measured():
     def windows():
         documents = source.documents(rng, count=200, length=1000)
         ids = [np.array([source.alphabet.index(c) for c in document]) for document in documents]
-        tokens, offsets = build_stream(ids, context_length=4, vocabulary_size=5, pad=None)
-        return Windows(tokens=tokens, offsets=offsets, context_length=4)
+        return windows_over(ids, 4, 5)
 
     return source, windows(), windows()
 
@@ -146,8 +145,7 @@ def test_a_bias_correction_brings_back_what_a_small_sample_hides():
     source = MarkovSource.draw(rng, alphabet="abcdefgh", order=2)
     documents = source.documents(rng, count=5, length=500)
     ids = [np.array([source.alphabet.index(c) for c in document]) for document in documents]
-    tokens, offsets = build_stream(ids, context_length=2, vocabulary_size=8, pad=None)
-    found = conditional_entropies(Windows(tokens=tokens, offsets=offsets, context_length=2))[2]
+    found = conditional_entropies(windows_over(ids, 2, 8))[2]
     errors = [
         source.entropy_rate - estimate
         for estimate in (found.entropy_nats, found.miller_madow_nats, found.grassberger_nats)

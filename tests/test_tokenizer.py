@@ -18,7 +18,6 @@ from neural_ngram.corpus import read_corpus
 from neural_ngram.errors import ArtifactError, TokenizerError
 from neural_ngram.settings import TokenizerSettings
 from neural_ngram.tokenizer import learn, load, merge_table, save
-from neural_ngram.windows import Windows, build_stream
 
 HARD = [
     "",
@@ -224,15 +223,6 @@ def test_the_vocabulary_of_chapter_23(real_data):
     assert tokenizer.pieces[2:258] == [bytes([byte]) for byte in range(256)]
     assert merge_table(tokenizer, [])["token"].tolist() == list(range(258, 266))
     assert ids_of(tokenizer, "At") == [67, 118]
-    assert tokenizer.decode_bytes([259] + 11 * [211]).hex() == "d0b0" + 11 * "d1"
-    for name, windows in (("train", 1_836), ("validation", 467)):
-        tokens, offsets = build_stream(
-            (np.array([0, *ids, 1]) for ids in tokenizer.encode(texts[name])),
-            context_length=2,
-            vocabulary_size=266,
-            pad=None,
-        )
-        assert len(Windows(tokens=tokens, offsets=offsets, context_length=2)) == windows
 
 
 def test_the_words_of_toy_gpt_have_their_published_ids(real_data):

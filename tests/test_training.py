@@ -4,6 +4,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from builders import fresh_model, windows_over
 
 from neural_ngram.errors import TrainingError
 from neural_ngram.evidence import losses
@@ -14,7 +15,7 @@ from neural_ngram.settings import ModelSettings, OptimizerSettings, TrainingSett
 from neural_ngram.training import Batches, Optimizer, learning_rates, train
 from neural_ngram.training.batches import dropout_masks, sampled_rows, shares_contexts
 from neural_ngram.training.loop import Run
-from neural_ngram.windows import Windows, build_stream
+from neural_ngram.windows import Windows
 
 TANH = {"hidden": "tanh", "hidden_bias": True, "output_bias": True}
 
@@ -23,13 +24,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def windows(documents: list[list[int]], vocabulary: int, context_length: int = 2) -> Windows:
-    tokens, offsets = build_stream(
-        [np.array(ids) for ids in documents],
-        context_length=context_length,
-        vocabulary_size=vocabulary,
-        pad=0,
-    )
-    return Windows(tokens=tokens, offsets=offsets, context_length=context_length, bos=0)
+    return windows_over(documents, context_length, vocabulary, pad=0)
 
 
 def text(tokens: int = 200, vocabulary: int = 9, seed: int = 0) -> Windows:
@@ -39,9 +34,9 @@ def text(tokens: int = 200, vocabulary: int = 9, seed: int = 0) -> Windows:
 
 
 def fresh(vocabulary: int = 9, dtype: torch.dtype = torch.float64, **settings) -> Model:
-    chosen = ModelSettings(**{"embedding_width": 4, "hidden_width": 5, **settings})
-    shape = Architecture(vocabulary_size=vocabulary, context_length=2, settings=chosen)
-    return initialise(shape, SplitMix64(1), dtype)
+    return fresh_model(
+        vocabulary, dtype=dtype, **{"embedding_width": 4, "hidden_width": 5, **settings}
+    )
 
 
 def fit(model: Model, optimizer: OptimizerSettings | None = None, **settings):

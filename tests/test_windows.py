@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
+from builders import windows_over
 from hypothesis import given
 from hypothesis import strategies as st
 
 from neural_ngram.errors import WindowError
-from neural_ngram.windows import Windows, build_stream, join, token_type
+from neural_ngram.windows import Windows, join, token_type
 
 BOS, VOCABULARY = 0, 300
 
@@ -25,13 +26,7 @@ def by_hand(documents, context_length, pad):
 
 
 def windows_of(documents, context_length, pad, vocabulary_size=VOCABULARY):
-    tokens, offsets = build_stream(
-        (np.array(ids, dtype=np.int64) for ids in documents),
-        context_length=context_length,
-        vocabulary_size=vocabulary_size,
-        pad=pad,
-    )
-    return Windows(tokens=tokens, offsets=offsets, context_length=context_length, bos=pad)
+    return windows_over(documents, context_length, vocabulary_size, pad)
 
 
 def pairs_of(windows, index=slice(None)):
