@@ -130,6 +130,7 @@ def test_a_killed_process_leaves_the_old_file(old):
     assert old.read_text() == "old"
 
 
+@pytest.mark.promise("reliability")
 def test_what_a_killed_writer_left_is_swept_away_by_the_next(old):
     child = subprocess.Popen(["true"])
     child.wait()

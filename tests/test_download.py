@@ -53,6 +53,7 @@ def served(handler: type[BaseHTTPRequestHandler] = Endless) -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.parametrize("name", ["endless.txt", "bomb.txt"])
 def test_a_download_larger_than_allowed_is_given_up_while_it_runs(tmp_path: Path, name: str):
     Endless.sent = 0

@@ -51,6 +51,7 @@ def test_importing_the_library_listens_to_nothing():
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+@pytest.mark.promise("reliability")
 def test_whoever_is_done_bears_signals_until_the_process_is_gone():
     code = """
         import os, subprocess

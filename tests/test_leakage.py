@@ -25,6 +25,7 @@ def split_of(train: list[str], validation: list[str], test: list[str]):
     return {name: documents(*texts, prefix=name) for name, texts in parts.items()}
 
 
+@pytest.mark.promise("boundary")
 def test_overlaps_name_documents_but_never_their_text():
     split = split_of([LONG, "one of train"], ["of validation", LONG + "s"], [LONG, "of test"])
     rows = overlaps(split, 0.8)

@@ -34,6 +34,7 @@ def reproduce(folder: Path) -> None:
         repository.reproduce()
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.parametrize("size", [0, 1, 20, -1])
 def test_a_cut_lock_of_files_is_deleted_and_dvc_goes_on(project: Path, size: int, capsys):
     lock = project / ".dvc/tmp/rwlock"
@@ -47,6 +48,7 @@ def test_a_cut_lock_of_files_is_deleted_and_dvc_goes_on(project: Path, size: int
     assert (project / "b").read_text() == "another"
 
 
+@pytest.mark.promise("reliability")
 def test_a_record_of_stages_cut_anywhere_is_read_or_deleted_and_reproduced(project: Path):
     record = project / "dvc.lock"
     whole = record.read_bytes()
@@ -64,6 +66,7 @@ def test_a_record_of_stages_cut_anywhere_is_read_or_deleted_and_reproduced(proje
     assert deleted > 3
 
 
+@pytest.mark.promise("reliability")
 def test_whole_files_are_left_alone(project: Path):
     (project / ".dvc/tmp/rwlock").write_text(json.dumps(CLAIM))
     before = {
@@ -73,6 +76,7 @@ def test_whole_files_are_left_alone(project: Path):
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.promise("reliability")
 def test_nothing_is_deleted_while_another_dvc_works(project: Path, capsys, monkeypatch):
     monkeypatch.setattr("dvc.lock.DEFAULT_TIMEOUT", 0.1)
     lock = project / ".dvc/tmp/rwlock"

@@ -125,6 +125,7 @@ def test_conllu_cut_at_every_byte_is_documents_or_an_error(tmp_path: Path):
 # Tokenizers
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.parametrize("kind", ["bpe", "character"])
 def test_a_hundred_thousand_random_strings_come_back(kind: str):
     generator = random.Random(kind)
@@ -167,6 +168,7 @@ def changed(tree, generator: random.Random):
         return tree
 
 
+@pytest.mark.promise("reliability")
 def test_a_tokenizer_file_with_any_part_wrong_works_or_is_refused(
     tokenizer_json: dict, tmp_path: Path
 ):
@@ -253,6 +255,7 @@ def test_a_tensor_that_promises_something_else_is_refused(
     assert_refused(tmp_path / "m.safetensors")
 
 
+@pytest.mark.promise("reliability")
 def test_a_model_that_describes_itself_in_any_other_way_works_or_is_refused(
     model_file: Path, tmp_path: Path
 ):
@@ -363,6 +366,7 @@ ANYTHING = (
 )
 
 
+@pytest.mark.promise("reliability")
 @given(name=st.sampled_from(LEAVES), value=ANYTHING)
 def test_any_value_of_any_setting_is_checked_or_refused_by_name(name: str, value):
     from omegaconf import OmegaConf  # noqa: PLC0415

@@ -72,11 +72,13 @@ def test_the_search_finds_what_it_looks_for(source: str):
     assert list(complaints(source))
 
 
+@pytest.mark.promise("reliability")
 def test_the_user_interface_listens_to_this_machine_alone():
     (line,) = [x for x in (ROOT / "Makefile").read_text().splitlines() if "mlflow ui" in x]
     assert "--host 127.0.0.1" in line
 
 
+@pytest.mark.promise("reliability")
 def test_every_preset_that_fetches_names_a_hash_and_a_safe_address():
     for preset in (ROOT / "conf/corpus").glob("*.yaml"):
         text = preset.read_text()

@@ -84,6 +84,7 @@ def resumed(
     return model.flat.numpy().tobytes(), record
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.parametrize(
     "chosen",
     [
@@ -107,11 +108,13 @@ def test_a_resumed_training_ends_with_the_same_bits(chosen: Settings, tmp_path: 
     assert resumed(chosen, tmp_path) == expected
 
 
+@pytest.mark.promise("reliability")
 def test_batches_that_share_contexts_are_resumed(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("neural_ngram.training.batches.shares_contexts", lambda *_: True)
     test_a_resumed_training_ends_with_the_same_bits(settings(), tmp_path)
 
 
+@pytest.mark.promise("reliability")
 def test_patience_is_not_forgotten(tmp_path: Path):
     chosen = settings(patience=2, evaluate_every=7, optimizer={"learning_rate": 0.3})
     expected = uninterrupted(chosen)
@@ -158,6 +161,7 @@ def test_two_are_kept_and_none_when_training_is_done(checkpoints: Checkpoints, t
     assert files(checkpoints) == []
 
 
+@pytest.mark.promise("reliability")
 def test_nothing_is_left_of_a_training_that_is_done(tmp_path: Path):
     with Checkpoints(tmp_path, IDENTITY, print).lock() as kept:
         kept.write(state(1))
@@ -208,6 +212,7 @@ def described(**other: object) -> Callable[[Path], None]:
     return damage
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.parametrize(
     "damage",
     [
@@ -247,6 +252,7 @@ def test_when_all_are_damaged_training_starts_afresh(checkpoints: Checkpoints, t
     assert len(told) == 1
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.parametrize(
     ("other", "named"),
     [
@@ -276,6 +282,7 @@ def test_equal_identities_do_not_differ():
     assert difference(IDENTITY, IDENTITY) == ""
 
 
+@pytest.mark.promise("reliability")
 def test_two_processes_that_train_the_same_do_not_meet(
     tmp_path: Path, told: list[str], monkeypatch
 ):
@@ -330,6 +337,7 @@ class Clock:
         monkeypatch.setattr("time.perf_counter", lambda: self.now)
 
 
+@pytest.mark.promise("reliability")
 def test_who_looks_whether_a_training_is_abandoned_does_not_take_its_checkpoints(
     tmp_path: Path, told: list[str], monkeypatch
 ):
@@ -342,6 +350,7 @@ def test_who_looks_whether_a_training_is_abandoned_does_not_take_its_checkpoints
     assert told == []
 
 
+@pytest.mark.promise("reliability")
 def test_a_training_keeps_checkpoints_when_another_of_it_ends_as_it_starts(
     tmp_path: Path, told: list[str], monkeypatch
 ):
@@ -372,6 +381,7 @@ def test_a_checkpoint_says_nothing_in_a_foreign_language(checkpoints: Checkpoint
     assert set(description) == {"identity", "step", "position", "dropout", "sha256"}
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.parametrize("rate", [30.0, 3e4, 1e30])
 def test_a_training_that_diverges_keeps_its_last_good_checkpoint(
     checkpoints: Checkpoints, rate: float
@@ -392,6 +402,7 @@ def test_a_training_that_diverges_keeps_its_last_good_checkpoint(
         assert len(files(checkpoints)) == 2
 
 
+@pytest.mark.promise("reliability")
 def test_the_batch_that_diverges_is_named_by_its_number_in_the_epoch(monkeypatch):
     chosen = settings(evaluate_every=1000, optimizer={"learning_rate": 0.5})
     calls, gradients = 0, ClosedForm.__call__
@@ -474,6 +485,7 @@ def under_fire(folder: Path, kills: int) -> None:
     print(f"killed {killed}, {'same' if same else 'DIFFERENT'}", file=sys.stderr)
 
 
+@pytest.mark.promise("reliability")
 def test_twenty_kills_at_random_moments_change_no_bit(tmp_path: Path):
     command = [sys.executable, __file__, str(tmp_path), "18"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)

@@ -74,6 +74,7 @@ def expected(pipeline, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
     return outputs(project)
 
 
+@pytest.mark.promise("reliability")
 def test_a_killed_training_goes_on_in_its_run(pipeline, tmp_path: Path, expected):
     project = copy_of(pipeline, tmp_path)
     killed(project, lambda: bool(checkpoints(project)))
@@ -91,6 +92,7 @@ def test_a_killed_training_goes_on_in_its_run(pipeline, tmp_path: Path, expected
     assert [metric.step for metric in history] == list(range(1, 3001))
 
 
+@pytest.mark.promise("reliability")
 def test_other_settings_start_afresh_and_say_what_differs(pipeline, tmp_path: Path):
     project = copy_of(pipeline, tmp_path)
     killed(project, lambda: bool(checkpoints(project)))
@@ -100,6 +102,7 @@ def test_other_settings_start_afresh_and_say_what_differs(pipeline, tmp_path: Pa
     assert checkpoints(project)
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.slow
 def test_twenty_kills_of_the_stage_change_no_byte(pipeline, tmp_path: Path, expected):
     project = copy_of(pipeline, tmp_path)

@@ -61,6 +61,7 @@ def assert_whole(project, before: dict[str, bytes]) -> None:
     assert {name for name in after if before.get(name) != after[name]} == set()
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_training_ends_in_one_line_and_its_run_is_killed(copied, number, code):
     before = contents(copied.folder)
@@ -78,6 +79,7 @@ def test_an_interrupted_training_ends_in_one_line_and_its_run_is_killed(copied, 
     assert [run.info.status for run in found] == ["KILLED"]
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", OUTPUTS)
 def test_a_stage_may_be_interrupted_at_any_moment(copied, stage: str):
@@ -98,6 +100,7 @@ def test_a_stage_may_be_interrupted_at_any_moment(copied, stage: str):
         assert_whole(copied, before)
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.slow
 def test_repro_is_right_after_interruptions_at_any_moment(copied):
     lock = (copied.folder / "dvc.lock").read_bytes()
@@ -128,6 +131,7 @@ def assert_refused(process: subprocess.Popen[str], stage: str, *told: str) -> No
     assert "Traceback" not in said
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.parametrize("stage", slow_but("split_corpus"))
 def test_a_full_disk_is_told_in_one_line_and_leaves_what_was_there(copied, stage: str):
     before = contents(copied.folder)
@@ -137,6 +141,7 @@ def test_a_full_disk_is_told_in_one_line_and_leaves_what_was_there(copied, stage
     assert copied.stage(stage).returncode == 0
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [300, 30_000, 200_000])
 def test_repro_is_right_after_a_full_disk(copied, size: int):
@@ -151,6 +156,7 @@ def test_repro_is_right_after_a_full_disk(copied, size: int):
     assert (copied.folder / "dvc.lock").read_bytes() == lock
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 def test_a_real_full_disk(copied):
@@ -178,6 +184,7 @@ def unprivileged(command: tuple[str, ...]) -> tuple[str, ...]:
     return ("setpriv", f"--bounding-set={dropped}", f"--inh-caps={dropped}", *command)
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="root cannot become less without setpriv")
 @pytest.mark.parametrize("stage", slow_but("learn_bpe"))
 def test_a_read_only_folder_is_told_in_one_line(copied, stage: str):
@@ -192,6 +199,7 @@ def test_a_read_only_folder_is_told_in_one_line(copied, stage: str):
     assert_whole(copied, before)
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="root cannot become less without setpriv")
 @pytest.mark.parametrize("name", ["artifacts/model", "artifacts", "data/windows"])

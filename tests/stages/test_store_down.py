@@ -9,6 +9,7 @@ from mlflow import MlflowClient
 from neural_ngram.artifacts import sha256_of_file
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.slow
 def test_stages_without_a_server_finish_and_are_sent_later(pipeline, tmp_path: Path):
     shutil.copytree(pipeline.folder, tmp_path / "copy", symlinks=True)
