@@ -31,6 +31,7 @@ def declare(project: Path, stage: str, dependency: str, file: str = "dvc.yaml") 
     (project / file).write_text(text[:place] + entry + text[place:])
 
 
+@pytest.mark.promise("boundary")
 def test_the_project_itself_holds_and_its_paths_are_printed(
     project: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -41,6 +42,7 @@ def test_the_project_itself_holds_and_its_paths_are_printed(
     assert "data/windows/validation ↛ artifacts/model in train: scored, not learned" in printed
 
 
+@pytest.mark.promise("boundary")
 @pytest.mark.parametrize(
     ("stage", "dependency", "path"),
     [
@@ -66,6 +68,7 @@ def test_a_forbidden_dependency_fails_and_the_path_is_named(
     assert path in capsys.readouterr().err
 
 
+@pytest.mark.promise("boundary")
 def test_a_way_through_a_folder_below_or_a_new_stage_is_found(
     project: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -80,6 +83,7 @@ def test_a_way_through_a_folder_below_or_a_new_stage_is_found(
     assert "test.parquet → plugin/dvc.yaml:peek@a → plugin/hints.json → train → " in told
 
 
+@pytest.mark.promise("boundary")
 def test_what_ran_is_judged_too(project: Path, capsys: pytest.CaptureFixture[str]):
     declare(project, "learn-bpe", "data/splits/test.parquet", file="dvc.lock")
     assert main(["boundary"]) == 1

@@ -101,6 +101,7 @@ def test_the_same_training_goes_on_in_its_run_and_adds_no_step_twice(store: Path
         assert third.run_id != first.run_id
 
 
+@pytest.mark.promise("reliability")
 def test_the_runs_of_trainings_that_stopped_are_marked(store: Path):
     with start_run("now", {}, "going on") as now:
         ids = {
@@ -134,6 +135,7 @@ def test_artifacts_and_datasets_are_logged(store: Path, tmp_path: Path):
     assert (dataset.dataset.name, dataset.dataset.digest) == ("train", "f" * 32)
 
 
+@pytest.mark.promise("reliability")
 def test_each_runs_model_becomes_a_version_once_and_the_newest_has_the_alias(
     store: Path, tmp_path: Path
 ):

@@ -144,6 +144,7 @@ def entries(root: Path) -> list[Path]:
     return sorted((root / "runs/spool").glob("*"))
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.parametrize("handler", [None, Errors, Hangs, Nonsense])
 def test_what_a_broken_server_does_not_take_is_sent_later(
     root: Path, file: Path, handler: type[Errors] | None, monkeypatch, capsys
@@ -174,6 +175,7 @@ def test_what_a_broken_server_does_not_take_is_sent_later(
     assert_everything(root)
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.parametrize("failing", range(7))
 def test_a_store_that_breaks_in_between_loses_nothing(
     root: Path, file: Path, failing: int, monkeypatch
@@ -195,6 +197,7 @@ def test_a_store_that_breaks_in_between_loses_nothing(
     assert_everything(root)
 
 
+@pytest.mark.promise("reliability")
 def test_sending_twice_adds_nothing(root: Path, file: Path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
@@ -207,6 +210,7 @@ def test_sending_twice_adds_nothing(root: Path, file: Path, monkeypatch):
     assert_everything(root)
 
 
+@pytest.mark.promise("reliability")
 def test_a_training_killed_without_a_store_goes_on_in_one_run(root: Path, monkeypatch):
     code = (
         "import os, signal\nfrom neural_ngram.tracking import start_run\n"
@@ -253,6 +257,7 @@ def keep(monkeypatch: pytest.MonkeyPatch, name: str = "kept") -> None:
             run.tags({"a": 1})
 
 
+@pytest.mark.promise("reliability")
 def test_an_entry_that_was_never_begun_is_dropped(root: Path, monkeypatch):
     def full(path: Path, content: object) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -287,6 +292,7 @@ def test_an_entry_that_just_begins_is_left_alone(root: Path, monkeypatch):
     assert [run.data.tags["a"] for run in stored(root)] == ["1"]
 
 
+@pytest.mark.promise("reliability")
 def test_entries_that_come_while_others_are_sent_arrive_whole(monkeypatch):
     arrived: list[int] = []
 
@@ -322,6 +328,7 @@ def send_until(done: Callable[[], bool]) -> int:
     return sent
 
 
+@pytest.mark.promise("reliability")
 @pytest.mark.parametrize(
     ("file", "content", "problem"),
     [

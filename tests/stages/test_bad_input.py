@@ -124,6 +124,7 @@ def test_a_damaged_input_is_named(pipeline, tmp_path: Path, stage: str, damaged:
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
+@pytest.mark.promise("reliability")
 def test_a_terminal_without_utf8_gets_code_points(pipeline, tmp_path: Path):
     project = copy_of(pipeline, tmp_path)
     project.environment |= ASCII
@@ -136,6 +137,7 @@ def test_a_terminal_without_utf8_gets_code_points(pipeline, tmp_path: Path):
     assert r"greedy: \xe9" in done.stdout
 
 
+@pytest.mark.promise("reliability")
 def test_an_argument_in_another_encoding_is_refused(project):
     project.environment |= ASCII
     done = project.stage("generate", "generation.prompt=é")

@@ -38,6 +38,7 @@ def reads_test(project) -> bool:
     return "data/splits/test.parquet" in evaluate.reads
 
 
+@pytest.mark.promise("boundary")
 def test_a_look_is_scored_and_recorded_once_and_sealing_takes_the_score_away(project):
     assert "test" not in metrics(project)
     assert not reads_test(project)
@@ -70,6 +71,7 @@ def test_a_look_is_scored_and_recorded_once_and_sealing_takes_the_score_away(pro
     assert len(read(ledger)) == 1
 
 
+@pytest.mark.promise("boundary")
 @pytest.mark.slow
 def test_a_look_from_a_temporary_run_lands_in_the_main_ledger(project):
     before = len(read(project.folder / "ledger.jsonl"))
@@ -78,6 +80,7 @@ def test_a_look_from_a_temporary_run_lands_in_the_main_ledger(project):
     assert len(read(project.folder / "ledger.jsonl")) == before + 1
 
 
+@pytest.mark.promise("boundary")
 def test_a_tampered_ledger_stops_the_next_look(project, tmp_path: Path):
     shutil.copytree(project.folder, tmp_path / "copy", symlinks=True)
     copy = type(project)(tmp_path / "copy")
@@ -89,6 +92,7 @@ def test_a_tampered_ledger_stops_the_next_look(project, tmp_path: Path):
     assert "ledger.jsonl line 1 was changed after it was written" in done.stderr
 
 
+@pytest.mark.promise("boundary")
 def test_unsealing_past_the_graph_is_refused(project):
     done = project.stage("evaluate", UNSEALED)
     assert done.returncode == 1
@@ -108,6 +112,7 @@ def test_a_word_that_train_lacks_is_not_shown(tmp_path: Path, monkeypatch: pytes
     assert "secretword" not in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.promise("boundary")
 def test_no_output_or_log_holds_a_sentence_of_the_test_documents(project):
     texts = project.run(
         "python",

@@ -107,6 +107,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lay_out(tmp_path_factory.mktemp("attempts") / "project")
 
 
+@pytest.mark.promise("boundary")
 def test_the_attempts_are_real_without_walls(tmp_path: Path):
     told = attempts(lay_out(tmp_path / "project", mode="off"))
     assert "boundary.mode=off" in told.pop("printed")
@@ -114,6 +115,7 @@ def test_the_attempts_are_real_without_walls(tmp_path: Path):
     assert set(told.values()) == {"read"}
 
 
+@pytest.mark.promise("boundary")
 @kernel
 @pytest.mark.parametrize("stage", ["train", "learn-bpe"])
 def test_no_way_to_the_test_partition_is_open(laid_out: Path, stage: str):
@@ -123,6 +125,7 @@ def test_no_way_to_the_test_partition_is_open(laid_out: Path, stage: str):
     assert_all_refused(told, stage)
 
 
+@pytest.mark.promise("boundary")
 @kernel
 def test_nor_is_the_main_checkout_from_a_temporary_run(tmp_path: Path):
     main = lay_out(tmp_path / "main")
@@ -171,6 +174,7 @@ def outermost_closed(path: Path) -> Path | None:
     return next((p for p in reversed(path.parents) if not p.stat().st_mode & 0o001), None)
 
 
+@pytest.mark.promise("boundary")
 @kernel
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="becoming another user needs setpriv")
@@ -183,6 +187,7 @@ def test_the_walls_hold_for_an_ordinary_user(open_folder: Path, nobody: tuple[st
     assert_all_refused(attempts(project, before=nobody), "train")
 
 
+@pytest.mark.promise("boundary")
 @kernel
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -203,6 +208,7 @@ def test_an_ordinary_user_runs_the_pipeline_behind_the_walls(
     assert walls == dict.fromkeys(stages, "landlock")
 
 
+@pytest.mark.promise("boundary")
 def test_what_a_stage_keeps_apart_is_apart(pipeline, tmp_path: Path):
     """The two exceptions of boundary.graph.APART: other validation text, the same model."""
     shutil.copytree(pipeline.folder, tmp_path / "copy", symlinks=True)
@@ -222,6 +228,7 @@ def contents(folder: Path, names: tuple[str, ...]) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files if path.is_file()}
 
 
+@pytest.mark.promise("boundary")
 @pytest.mark.parametrize("lacking", [True, False], ids=["no Landlock", "mode=audit"])
 def test_the_audit_hook_alone_says_so_and_holds_python(tmp_path: Path, lacking: bool):
     project = lay_out(tmp_path / "project", mode="enforced" if lacking else "audit")
