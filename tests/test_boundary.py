@@ -72,13 +72,82 @@ def test_only_the_splitter_reads_the_corpus_and_what_was_fetched(tmp_path: Path)
         assert land(tmp_path, "split-corpus").rule_against(str(tmp_path / name)) is None
 
 
-def test_a_corpus_outside_the_project_is_closed_too_unless_it_holds_the_project(tmp_path: Path):
+def corpus_at(path: object) -> dict:
+    return {"corpus": {"path": str(path), "dependency": str(path)}}
+
+
+def test_a_corpus_outside_the_project_is_closed_too(tmp_path: Path):
     root, corpus = tmp_path / "project", tmp_path / "corpus"
-    declared = Declaration("train", (), ())
-    outside = territory(declared, (root, root), {"corpus": {"path": str(corpus)}})
+    outside = territory(Declaration("train", (), ()), (root, root), corpus_at(corpus))
     assert outside.rule_against(str(corpus / "a.txt"))
-    around = territory(declared, (root, root), {"corpus": {"path": str(tmp_path)}})
-    assert around.rule_against(str(root / "src/code.py")) is None
+
+
+@pytest.mark.parametrize("stage", ["train", "split-corpus"])
+@pytest.mark.parametrize("name", ["..", ".", "../..", "data/..", "/", "link"])
+def test_a_corpus_that_holds_the_project_is_refused(tmp_path: Path, stage: str, name: str):
+    root = tmp_path / "project"
+    (root / "data").mkdir(parents=True)
+    (root / "link").symlink_to(tmp_path)
+    with pytest.raises(BoundaryError, match=r"holds the project .* set corpus\.path to that"):
+        territory(Declaration(stage, (), ()), (root, root), corpus_at(name))
+
+
+def test_what_the_links_in_a_corpus_folder_point_to_is_closed_but_to_the_splitter(tmp_path: Path):
+    root, away = tmp_path / "project", tmp_path / "away"
+    cached = root / ".dvc/cache/files/md5/ab/c"
+    for file in (away / "a.txt", away / "folder/b.txt", cached):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x")
+    below = root / "data/corpus/below"
+    below.mkdir(parents=True)
+    links = {"a.txt": away / "a.txt", "folder": away / "folder", "c.txt": cached, "up": root}
+    for name, end in links.items():
+        (below / name).symlink_to(end)
+    for stage, closed in (("train", True), ("split-corpus", False)):
+        found = territory(Declaration(stage, (), ()), (root, root), corpus_at("data/corpus"))
+        for file in (away / "a.txt", away / "folder/b.txt", cached):
+            assert bool(found.rule_against(str(file))) == closed, (stage, file)
+        assert found.rule_against(str(root / "src/code.py")) is None
+
+
+def test_a_corpus_by_its_file_address_is_closed_but_to_the_splitter(tmp_path: Path):
+    file, root = tmp_path / "a corpus.txt", tmp_path / "project"
+    parameters = {"corpus": {"path": None, "url": f"https://example.org/x {file.as_uri()}"}}
+    for stage, closed in (("train", True), ("split-corpus", False)):
+        found = territory(Declaration(stage, (), ()), (root, root), parameters)
+        assert bool(found.rule_against(str(file))) == closed
+
+
+def test_the_copies_of_a_corpus_in_a_repository_of_its_own_are_closed(tmp_path: Path):
+    root, other = tmp_path / "project", tmp_path / "other"
+    for name in (".git/objects/ab", ".dvc/cache/files", "texts"):
+        (other / name).mkdir(parents=True)
+    (other / "texts/a.txt").write_text("x")
+    for stage in ("train", "split-corpus"):
+        found = territory(Declaration(stage, (), ()), (root, root), corpus_at(other / "texts"))
+        assert "git's copies" in found.rule_against(str(other / ".git/objects/ab/c"))
+        assert "DVC's copies" in found.rule_against(str(other / ".dvc/cache/files/c"))
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("data/corpus/own.txt", "only split-corpus reads the corpus"),
+        ("data/raw/names/a.txt", "only split-corpus reads the corpus"),
+        (".dvc/cache/files/md5/ab/c", "no stage reads DVC's copies"),
+        (".dvc/tmp/exps/other/data/a.csv", "no stage reads the folders of other experiments"),
+        (".git/objects/ab/c", "no stage reads git's copies"),
+        ("{main}/data/splits/test.parquet", "reads only what it declares"),
+    ],
+)
+def test_no_declaration_opens_what_is_closed_to_every_stage(tmp_path: Path, name: str, rule: str):
+    main, here = tmp_path / "main", tmp_path / "main/.dvc/tmp/exps/own"
+    (main / ".git").mkdir(parents=True)
+    for root in (main, here):
+        declared = name.format(main=main) if root == here else name
+        if declared != name or "{" not in name:
+            with pytest.raises(BoundaryError, match=rf"train is to read .*{rule}"):
+                land(root, reads=[declared], other=main)
 
 
 def test_in_a_temporary_run_the_main_checkout_is_closed_and_the_own_folder_open(tmp_path: Path):
@@ -152,28 +221,10 @@ def test_only_folders_above_a_closed_place_are_listed_once_each(
     assert len(rules) == len(set(rules)) <= sum(len(list(iterdir(path))) for path in listed)
 
 
-def test_what_is_imported_is_not_looked_up_in_the_territory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    looked_up, rule_against = list[str](), Territory.rule_against
-    monkeypatch.setattr(
-        Territory,
-        "rule_against",
-        lambda own, path: looked_up.append(path) or rule_against(own, path),
-    )
-    watched = list[Callable[..., None]]()
-    monkeypatch.setattr(sys, "addaudithook", watched.append)
-    watch(land(tmp_path))
-    own = str(tmp_path / "src/code.py")
-    for name in (own, os.__file__, pytest.__file__):
-        watched[0]("open", (name, "r", os.O_RDONLY))
-    assert looked_up == [own]
-
-
 ENTER = """
-import neural_ngram.configuration
+from pathlib import Path
 from neural_ngram import boundary
-boundary.enter("train", boundary.parameters_of(__import__("pathlib").Path.cwd(), []))
+boundary.enter("train", boundary.parameters_of(Path.cwd(), []))
 """
 
 

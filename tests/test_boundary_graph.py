@@ -68,6 +68,27 @@ def test_a_forbidden_dependency_fails_and_the_path_is_named(
     assert path in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("dependency", "told"),
+    [
+        ("data/splits/../splits/test.parquet", "test.parquet → train → artifacts/model"),
+        ("alias/splits/test.parquet", "test.parquet → train → artifacts/model"),
+        ("data/corpus/embedded.jsonl", "only split-corpus reads the corpus"),
+        ("data/raw", "only split-corpus reads the corpus"),
+        (".dvc/cache", "no stage reads DVC's copies"),
+    ],
+)
+@pytest.mark.parametrize("file", ["dvc.yaml", "dvc.lock"])
+def test_another_spelling_and_what_no_declaration_opens_are_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], dependency: str, told: str, file: str
+):
+    (project / "data").mkdir()
+    (project / "alias").symlink_to("data")
+    declare(project, "train", dependency, file=file)
+    assert main(["boundary"]) == 1
+    assert told in capsys.readouterr().err
+
+
 @pytest.mark.promise("boundary")
 def test_a_way_through_a_folder_below_or_a_new_stage_is_found(
     project: Path, capsys: pytest.CaptureFixture[str]

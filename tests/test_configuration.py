@@ -120,3 +120,20 @@ def test_dvc_watches_the_files_that_settings_name():
     named = settings_of("corpus.split.lists=l.json", "model.pretrained_embedding=v.txt")
     assert named.corpus.split.lists_dependency == "l.json"
     assert named.training.vectors_dependency == "v.txt"
+
+
+@pytest.mark.parametrize(
+    ("follower", "followed"),
+    [
+        ("training.vectors_dependency", "model.pretrained_embedding"),
+        ("corpus.split.lists_dependency", "corpus.split.lists"),
+    ],
+)
+@pytest.mark.parametrize("file", ["data/splits/test.parquet", "notes.txt"])
+def test_what_dvc_watches_cannot_be_set_apart_from_what_it_follows(
+    follower: str, followed: str, file: str
+):
+    with pytest.raises(ConfigurationError, match=f"{follower} is '{file}', .* follows {followed}"):
+        settings_of(f"{follower}={file}")
+    with pytest.raises(ConfigurationError, match=f"{follower} is '{file}', .* follows {followed}"):
+        settings_of(f"{followed}=other.txt", f"{follower}={file}")

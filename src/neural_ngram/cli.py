@@ -12,9 +12,10 @@ from hydra.errors import HydraException
 
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import write_text
-from neural_ngram.boundary import LEDGER, STORE
-from neural_ngram.boundary.declaration import Declaration, locked
+from neural_ngram.boundary import LEDGER, STORE, dvc_root
+from neural_ngram.boundary.declaration import Declaration, locked, parameters_of
 from neural_ngram.boundary.graph import prove, render
+from neural_ngram.boundary.territory import require_readable
 from neural_ngram.configuration import composed
 from neural_ngram.errors import BoundaryError, NeuralNgramError
 from neural_ngram.ledger import reconciled
@@ -169,8 +170,10 @@ def _boundary(root: Path) -> None:
     except DvcException as problem:
         raise BoundaryError(f"dvc.yaml cannot be read: {problem}; mend it") from problem
     ran = locked(root)
-    prove(ran)
-    print("\n".join(render(prove(stages))))
+    prove(ran, root=root)
+    proof = prove(stages, root=root)
+    require_readable([*stages, *ran], (root, dvc_root()), parameters_of(root, []))
+    print("\n".join(render(proof)))
     (root / STORE).mkdir(exist_ok=True)
     looks = reconciled(root / LEDGER, root / STORE)
     splits = {look["corpus_sha256"] for look in looks}

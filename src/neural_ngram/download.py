@@ -55,9 +55,15 @@ def _blocks(url: str) -> Iterator[bytes]:
                 yield block
     except Exception as problem:
         raise CorpusError(
-            f"cannot fetch {url}: {problem or type(problem).__name__}; "
+            f"cannot fetch {url}: {_reason(problem)}; "
             "check the network, or set corpus.path to a local copy"
         ) from problem
+
+
+def _reason(problem: Exception) -> str:
+    """Of a library's message the part that cannot quote what arrived, which may be test text."""
+    first = (str(problem).replace("\\n", "\n").splitlines() or [""])[0]
+    return first[:200] or type(problem).__name__
 
 
 def _download(url: str, expected: str, path: Path, most_bytes: int) -> None:

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 
+_CONFIG = "conf/config.yaml"  # watched in place of a file that no setting names
 _TEST, _SEALED = "data/splits/test.parquet", "conf/evaluation/default.yaml"
 BOUNDS = {
     "least": (operator.ge, "at least"),
@@ -93,7 +94,7 @@ class SplitSettings:
     lists: str | None = setting(
         None, "named: JSON file with lists of document IDs under train, validation and test"
     )
-    lists_dependency: str = setting("conf/config.yaml", "what DVC watches: the lists, if any")
+    lists_dependency: str = setting(_CONFIG, "what DVC watches: the lists, if any")
     max_train_documents: int | None = setting(
         None, "keep only the first so many documents of train; null: all", least=1
     )
@@ -275,7 +276,7 @@ class TrainingSettings:
         choices=("shuffle", "replacement", "sequential"),
     )
     vectors_dependency: str = setting(
-        "conf/config.yaml", "what DVC watches: model.pretrained_embedding, if any"
+        _CONFIG, "what DVC watches: model.pretrained_embedding, if any"
     )
     max_steps: int = setting(2000, "steps in all, fixed before validation is looked at", least=1)
     evaluate_every: int = setting(
@@ -499,8 +500,26 @@ def check_model(settings: ModelSettings) -> None:
         )
 
 
+def _check_watched(settings: Settings) -> None:
+    """What DVC watches follows the setting that names the file, and opens no other file."""
+    split, embedding = settings.corpus.split, settings.model.pretrained_embedding
+    lists, vectors = split.lists_dependency, settings.training.vectors_dependency
+    for name, file, follower, watched in (
+        ("corpus.split.lists", split.lists, "corpus.split.lists_dependency", lists),
+        ("model.pretrained_embedding", embedding, "training.vectors_dependency", vectors),
+    ):
+        if watched not in (file, _CONFIG):
+            given = "null" if file is None else repr(file)
+            raise ConfigurationError(
+                f"{follower} is {watched!r}, but it only says what DVC watches, and follows {name} "
+                f"({given}) when conf/ is composed; set {name} alone, with `dvc exp run -S` or "
+                "`neural-ngram compose`"
+            )
+
+
 def _check_across_groups(settings: Settings) -> None:
     check_model(settings.model)
+    _check_watched(settings)
     split = settings.corpus.split
     if split.method == "ratios" and split.train + split.validation >= 1:
         raise ConfigurationError(

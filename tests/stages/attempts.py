@@ -14,6 +14,7 @@ import mmap
 import os
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
 from pathlib import Path
@@ -30,6 +31,7 @@ SPLITS = Path(os.environ["ATTEMPTED"]) / "data/splits"  # of this folder, or of 
 TEST = SPLITS / "test.parquet"
 TEXT = SPLITS / "test.txt"
 ROOT = SPLITS.parents[1]
+CODE = sysconfig.get_path("stdlib")
 
 
 def by_ctypes() -> bytes:
@@ -83,7 +85,9 @@ def by_moving(move) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "moved.txt"
         move(TEXT, target)
-        return pa.OSFile(str(target)).read()
+        content = pa.OSFile(str(target)).read()
+    TEXT.write_bytes(SECRET + b"\n")
+    return content
 
 
 def by_descriptor() -> bytes:
@@ -92,11 +96,40 @@ def by_descriptor() -> bytes:
     return os.read(handle, 100)
 
 
+def by_descriptor_of(folder: Path) -> bytes:
+    above = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    handle = os.open(TEXT.relative_to(folder), os.O_RDONLY, dir_fd=above)
+    return os.read(handle, 100)
+
+
+def by_moving_in(move) -> bytes:
+    """By names that the system takes against open folders."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = os.open(ROOT, os.O_RDONLY), os.open(folder, os.O_RDONLY)
+        move("data/splits/test.txt", "moved.txt", src_dir_fd=source, dst_dir_fd=target)
+        content = pa.OSFile(f"{folder}/moved.txt").read()
+    TEXT.write_bytes(SECRET + b"\n")
+    return content
+
+
+def by_moving_the_folder(name: str) -> bytes:
+    """And back, so that other attempts find what they look for."""
+    source, target = ROOT / name, ROOT / "moved"
+    source.rename(target)
+    try:
+        return pa.OSFile(str(target / TEXT.relative_to(source))).read()
+    finally:
+        target.rename(source)
+
+
 ATTEMPTS = {
     "what is open": lambda: pa.OSFile("params.yaml").read() + SECRET,
     "open": lambda: open(TEXT, "rb").read(),
     "os.open": lambda: os.read(os.open(TEXT, os.O_RDONLY), 100),
     "os.open in a folder": by_descriptor,
+    "os.open in the project": lambda: by_descriptor_of(ROOT),
+    "os.open in a folder above": lambda: by_descriptor_of(Path("/")),
+    "around by installed code": lambda: open(CODE + "/.." * 30 + str(TEXT.resolve()), "rb").read(),
     "pathlib": lambda: TEXT.read_bytes(),
     "mmap": by_mmap,
     "numpy.memmap": lambda: np.memmap(TEXT, mode="r").tobytes(),
@@ -116,6 +149,10 @@ ATTEMPTS = {
     "proc": lambda: pa.OSFile(f"/proc/self/root{TEXT.resolve()}").read(),
     "hard link": lambda: by_moving(os.link),
     "rename": lambda: by_moving(os.rename),
+    "hard link in a folder": lambda: by_moving_in(os.link),
+    "rename in a folder": lambda: by_moving_in(os.rename),
+    "rename of the folder": lambda: by_moving_the_folder("data/splits"),
+    "rename of the folder above": lambda: by_moving_the_folder("data"),
     "cache": lambda: pa.OSFile(str(ROOT / ".dvc/cache/files/md5/ab/cdef")).read(),
     "cache by open": lambda: (ROOT / ".dvc/cache/files/md5/ab/cdef").read_bytes(),
     "corpus": lambda: pa.OSFile(str(ROOT / "data/corpus/corpus.txt")).read(),

@@ -22,7 +22,10 @@ ROOT = Path(__file__).parents[2]
 SECRET = "the secret of the test partition"
 BY_PYTHON = {  # what the audit hook sees when it stands alone
     *("open", "os.open", "pathlib", "mmap", "numpy.memmap", "pandas csv"),
-    *("symlink by open", "cache by open", "os.open in a folder"),
+    *("symlink by open", "cache by open", "around by installed code"),
+    *("os.open in a folder", "os.open in the project", "os.open in a folder above"),
+    *("hard link", "rename", "hard link in a folder", "rename in a folder"),
+    *("rename of the folder", "rename of the folder above"),
 }
 kernel = pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no Landlock")
 # Seccomp makes Landlock's first call answer ENOSYS, as a kernel without it does.
@@ -97,7 +100,7 @@ def assert_all_refused(told: dict[str, str], stage: str) -> None:
     assert told.pop("what is open") == "read"
     assert "read" not in told.values(), told
     assert not [name for name, text in told.items() if SECRET in text]
-    unnamed = {"hard link", "rename", "git"}  # the kernel tells of these without the file
+    unnamed = {"git"}  # another program tells of it, without the file
     for name in told.keys() - unnamed:
         assert f"is closed to the stage {stage} (rule: " in told[name], (name, told[name])
 
@@ -238,3 +241,42 @@ def test_the_audit_hook_alone_says_so_and_holds_python(tmp_path: Path, lacking: 
     held = {name for name, text in told.items() if "is closed to the stage train" in text}
     assert held == BY_PYTHON
     assert {told[name] for name in told.keys() - held} == {"read"}
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        (
+            "training.vectors_dependency=data/splits/test.parquet",
+            "data/splits/test.parquet → train → artifacts/model",
+        ),
+        ("training.vectors_dependency=data/splits/../splits", "must never flow into"),
+        ("training.vectors_dependency={here}/data/splits/test.parquet", "must never flow into"),
+        ("training.vectors_dependency=alias/splits/test.parquet", "must never flow into"),
+        ("training.vectors_dependency=..", "must never flow into"),
+        (
+            "training.vectors_dependency=data/corpus/corpus.txt",
+            "only split-corpus reads the corpus",
+        ),
+        ("training.vectors_dependency=.dvc/cache/files", "no stage reads DVC's copies"),
+        ("corpus.split.lists_dependency=data/splits/test.parquet", "must never flow into"),
+    ],
+)
+def test_a_stage_refuses_before_it_starts(tmp_path: Path, override: str, told: str):
+    project = lay_out(tmp_path / "project")
+    shutil.copytree(ROOT / "conf", project / "conf")
+    (project / "src").symlink_to(ROOT / "src")
+    (project / "alias").symlink_to("data")
+    stage = "split_corpus" if override.startswith("corpus") else "train"
+    done = subprocess.run(
+        [sys.executable, "-m", f"neural_ngram.stages.{stage}", override.format(here=project)],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": "src", "DVC_ROOT": str(project)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert told in line
+    assert not [*(project / "artifacts/model").iterdir()]

@@ -1,6 +1,7 @@
 """The boundary between train, validation and test, as a stage meets it.
 
     declaration   what dvc.yaml says that a stage reads and writes
+    stores        where DVC and git keep copies
     territory     which files are closed to it, and by which rule
     landlock      the kernel refuses to open them, to this process and its children
     hook          Python refuses with a clear message, and alone where there is no Landlock
@@ -13,6 +14,7 @@ that asks and for what it starts, not for threads that exist already.
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from neural_ngram.boundary import landlock
-from neural_ngram.boundary.declaration import declaration, lookup, parameters_of
+from neural_ngram.boundary.declaration import declarations, lookup, named, parameters_of
+from neural_ngram.boundary.graph import prove
 from neural_ngram.boundary.hook import explanation, watch
 from neural_ngram.boundary.territory import Territory, territory
 from neural_ngram.errors import BoundaryError
@@ -44,6 +47,13 @@ class Walls:
         """Whether a path is closed to the stage."""
         return self.territory is not None and self.territory.rule_against(str(path)) is not None
 
+    def missing(self) -> list[str]:
+        """Declared inputs that do not exist: the kernel takes no rule for them, so what came there
+        later could not be read.
+        """
+        needed = self.territory.needed if self.territory and self.kind == "landlock" else ()
+        return [os.path.relpath(path) for path in needed if not Path(path).exists()]
+
     def explanation(self, problem: BaseException) -> str | None:
         """What to tell of a failure that the walls caused; None of any other."""
         return explanation(problem, self.territory) if self.territory else None
@@ -65,14 +75,18 @@ def dvc_root() -> Path:
 def enter(stage: str, parameters: Mapping[str, Any]) -> Walls:
     """Close what `stage` does not declare, for the rest of this process.
 
-    Raises BoundaryError when dvc.yaml does not declare the stage, when threads run already, or
-    when MLflow's database could not be used behind the walls.
+    Raises BoundaryError when dvc.yaml does not declare the stage, when its stages would carry test
+    to what is learned, when an input is closed to it, when threads run already, or when
+    MLflow's database could not be used behind the walls.
     """
     mode = lookup(parameters, "boundary.mode")
     if mode == "off":
         return Walls("off")
     here, root = Path.cwd(), dvc_root()
-    land = territory(declaration(here, stage, parameters), (here, root), parameters)
+    stages = declarations(here, parameters)
+    prove(stages, root=here)
+    land = territory(named(stages, stage, here), (here, root), parameters)
+    _require_python(land)
     kind = "landlock" if mode != "audit" and landlock.version() else "audit"
     for folder in (*map(Path, land.made), root / STORE):
         _make(folder)
@@ -97,6 +111,16 @@ def _unmake(folders: list[Path]) -> None:
     with suppress(OSError):
         for folder in folders:
             folder.rmdir()
+
+
+def _require_python(land: Territory) -> None:
+    for path in (sys.prefix, sys.base_prefix):
+        rule = land.rule_against(path)
+        if rule:
+            raise BoundaryError(
+                f"this Python lies in {path}, which is closed to {land.stage} (rule: {rule}); "
+                "install it in a place of its own, or move what is closed there"
+            )
 
 
 def _require_one_thread(stage: str) -> None:

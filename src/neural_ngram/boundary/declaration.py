@@ -1,7 +1,7 @@
 """What dvc.yaml declares that a stage reads and writes: the one source of the boundary's rules."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,18 @@ import yaml
 
 from neural_ngram.errors import BoundaryError
 
-__all__ = ["Declaration", "declaration", "locked", "lookup", "parameters_of"]
+__all__ = [
+    "Declaration",
+    "declaration",
+    "declarations",
+    "locked",
+    "lookup",
+    "named",
+    "parameters_of",
+]
 
 _TEMPLATE = re.compile(r"\$\{([\w.]+)\}")
+_WRITTEN = ("outs", "metrics", "plots")
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -39,25 +48,45 @@ def declaration(root: Path, stage: str, parameters: Mapping[str, Any]) -> Declar
 
     Raises BoundaryError when there is no such file or stage, or a template has no parameter.
     """
+    return named(declarations(root, parameters), stage, root)
+
+
+def named(stages: Iterable[Declaration], stage: str, root: Path) -> Declaration:
+    """The one of the stages of `root`/dvc.yaml that is called `stage`.
+
+    Raises BoundaryError when there is none.
+    """
+    found = next((each for each in stages if each.stage == stage), None)
+    if found is None:
+        raise BoundaryError(
+            f"{root / 'dvc.yaml'} declares no plain stage {stage!r}, so nothing says what it may "
+            "read; add it there with its deps and outs (foreach and matrix are not read)"
+        )
+    return found
+
+
+def declarations(root: Path, parameters: Mapping[str, Any]) -> list[Declaration]:
+    """All stages of `root`/dvc.yaml, except those that `foreach` or `matrix` multiplies.
+
+    Raises BoundaryError when there is no such file, or a template has no parameter.
+    """
     file = root / "dvc.yaml"
     try:
-        stages = _yaml(file.read_bytes())["stages"]
-    except (OSError, yaml.YAMLError, KeyError, TypeError) as problem:
+        stages = dict(_yaml(file.read_bytes())["stages"])
+    except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as problem:
         raise BoundaryError(
-            f"{file} declares no stages ({problem}), so nothing says what {stage} may read; "
+            f"{file} declares no stages ({problem}), so nothing says what a stage may read; "
             "run from the project's root"
         ) from problem
-    if not isinstance(stages.get(stage), dict) or not {"deps", "outs"} & stages[stage].keys():
-        raise BoundaryError(
-            f"{file} declares no plain stage {stage!r}, so nothing says what it may read; "
-            "add it there with its deps and outs (foreach and matrix are not read)"
+    return [
+        Declaration(
+            name,
+            tuple(_paths(content.get("deps"), parameters)),
+            tuple(path for kind in _WRITTEN for path in _paths(content.get(kind), parameters)),
         )
-    kinds = ("outs", "metrics", "plots")
-    return Declaration(
-        stage,
-        tuple(_paths(stages[stage].get("deps"), parameters)),
-        tuple(path for kind in kinds for path in _paths(stages[stage].get(kind), parameters)),
-    )
+        for name, content in stages.items()
+        if isinstance(content, dict) and {"deps", *_WRITTEN} & content.keys()
+    ]
 
 
 def locked(root: Path) -> list[Declaration]:

@@ -2,12 +2,16 @@
 
 A path goes from a file that holds a partition, through a stage that reads it, to what that stage
 writes, and on. A stage is taken to put all that it reads into all that it writes, apart from the
-links of APART, each of which a test holds.
+links of APART, each of which a test holds. Files are compared by where they really lie, so that
+another spelling, or a symbolic link on the way, makes no other file of them.
 """
 
+import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
 
 from neural_ngram.boundary.declaration import Declaration
 from neural_ngram.errors import BoundaryError
@@ -44,10 +48,13 @@ APART = {
 }
 
 
-def walks(stages: Iterable[Declaration], source: str) -> Iterator[Walk]:
+def walks(
+    stages: Iterable[Declaration], source: str, apart: Container[Walk] = APART
+) -> Iterator[Walk]:
     """Every path from `source`, as file, stage, file, stage, …, file; longer ones after shorter.
 
-    A path ends in a stage when that writes nothing, and goes through no stage twice.
+    A path ends in a stage when that writes nothing, and goes through no stage twice. `apart` holds
+    the steps that a stage keeps apart.
     """
     known = list(stages)
     waiting: list[Walk] = [(source,)]
@@ -58,21 +65,30 @@ def walks(stages: Iterable[Declaration], source: str) -> Iterator[Walk]:
             if entry is None or stage.stage in walk:
                 continue
             longer = [(*walk, stage.stage, made) for made in stage.writes]
-            steps = [step for step in longer if (walk[-1], *step[-2:]) not in APART]
+            steps = [step for step in longer if (walk[-1], *step[-2:]) not in apart]
             yield from steps or [(*walk, stage.stage)]
             waiting += steps
 
 
-def prove(stages: Iterable[Declaration], rules: Iterable[Rule] = RULES) -> dict[str, list[Walk]]:
-    """The paths that exist from each partition.
+def prove(
+    stages: Iterable[Declaration], rules: Iterable[Rule] = RULES, root: Path = Path()
+) -> dict[str, list[Walk]]:
+    """The paths that exist from each partition; names are relative to the project's `root`.
 
     Raises BoundaryError naming the first path that must not exist.
     """
-    known = list(stages)
-    found = {rule: [walk for s in rule.sources for walk in walks(known, s)] for rule in rules}
+    sources = {rule: [_place(name, root) for name in rule.sources] for rule in rules}
+    known = _connected(
+        list(_placed(stages, root)), {n for names in sources.values() for n in names}
+    )
+    apart = {(_place(read, root), stage, _place(made, root)) for read, stage, made in APART}
+    found = {
+        rule: [walk for name in names for walk in walks(known, name, apart)]
+        for rule, names in sources.items()
+    }
     for rule, paths in found.items():
         for walk in paths:
-            broken = next((sink for sink in rule.never if _touch(walk[-1], sink)), None)
+            broken = next((n for n in rule.never if _touch(walk[-1], _place(n, root))), None)
             if broken and len(walk) % 2:
                 raise BoundaryError(
                     f"{rule.partition} documents must never flow into {broken}, but they do: "
@@ -99,7 +115,36 @@ def render(found: dict[str, list[Walk]], rules: Iterable[Rule] = RULES) -> Itera
     )
 
 
+def _connected(stages: list[Declaration], sources: Iterable[str]) -> list[Declaration]:
+    """The same stages without the reads that no stage writes and no rule names: most of them."""
+    flowing = set(sources).union(*(stage.writes for stage in stages))
+
+    @cache
+    def flows(read: str) -> bool:
+        return any(_touch(read, name) for name in flowing)
+
+    return [replace(stage, reads=tuple(filter(flows, stage.reads))) for stage in stages]
+
+
+def _placed(stages: Iterable[Declaration], root: Path) -> Iterator[Declaration]:
+    """The same stages with each file by the name of its real place."""
+    place = cache(partial(_place, root=root))
+    for stage in stages:
+        reads, writes = (tuple(map(place, names)) for names in (stage.reads, stage.writes))
+        yield replace(stage, reads=reads, writes=writes)
+
+
+def _place(name: str, root: Path) -> str:
+    """Where a file really lies: relative to the project, `.` for the project and what holds it."""
+    real, top = os.path.realpath(root / name), os.path.realpath(root)
+    if (top + "/").startswith(real.rstrip("/") + "/"):
+        return "."
+    return real.removeprefix(top + "/")
+
+
 def _touch(one: str, other: str) -> bool:
     """Whether two paths are the same, or one holds the other."""
-    shorter, longer = sorted((one.rstrip("/") + "/", other.rstrip("/") + "/"), key=len)
-    return longer.startswith(shorter)
+    if "." in (one, other):
+        return True
+    one, other = one.rstrip("/") + "/", other.rstrip("/") + "/"
+    return one.startswith(other) or other.startswith(one)

@@ -1,4 +1,4 @@
-"""The audit hook: a clear message at the moment Python opens a closed file.
+"""The audit hook: a clear message at the moment Python opens, renames or links a closed file.
 
 It sees `open`, `os.open`, pathlib and whatever builds on them, in this process. It does not see
 files that compiled libraries or child processes open: Landlock does.
@@ -7,10 +7,10 @@ files that compiled libraries or child processes open: Landlock does.
 import os
 import re
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from traceback import walk_tb
+from typing import Any
 
 from neural_ngram.boundary.territory import DECLARED, Territory
 from neural_ngram.errors import BoundaryError
@@ -19,6 +19,7 @@ __all__ = ["explanation", "watch"]
 
 # safetensors calls a refused file missing; a child's failure tells its command.
 _SIGNS = ("ermission denied", "No such file", "returned non-zero exit status")
+_ACCESS = os.O_WRONLY | os.O_RDWR
 _WORD = re.compile(r"[^\s'\"\[\](),;]{1,4096}")
 
 
@@ -27,38 +28,52 @@ def watch(territory: Territory) -> None:
 
     The hook raises BoundaryError.
     """
-    sys.addaudithook(_hook(territory, _libraries(territory)))
+    sys.addaudithook(_hook(territory))
 
 
-def _libraries(territory: Territory) -> tuple[str, ...]:
-    """Folders of installed code, which need no look: most of what a stage opens."""
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    folders = {sysconfig.get_path(name) + os.sep for name in names}
-    marked = (*territory.closed, *territory.opened)
-    return tuple(
-        folder for folder in folders if not any(place.startswith(folder) for place in marked)
-    )
-
-
-def _hook(territory: Territory, libraries: tuple[str, ...]) -> Callable[..., None]:
-    access = os.O_WRONLY | os.O_RDWR
-
-    def hook(event: str, arguments: tuple[object, ...]) -> None:
-        if event != "open":
-            return
-        path, _, flags = arguments
-        if not isinstance(path, (str, bytes, os.PathLike)):
-            return
-        if isinstance(flags, int) and flags & access == os.O_WRONLY:
-            return
-        name = os.fsdecode(path)
-        if name.startswith(libraries):
-            return
-        rule = territory.rule_against(name)
+def _hook(territory: Territory) -> Callable[..., None]:
+    def refuse(name: str, rule: str | None) -> None:
         if rule:
             raise BoundaryError(territory.refusal(name, rule))
 
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            for name in _opened(*arguments):
+                refuse(name, territory.rule_against(name))
+        elif event in ("os.rename", "os.link"):
+            source, _, folder, _ = arguments
+            name = _placed(source, folder)
+            refuse(name, territory.rule_against(name) or territory.rule_within(name))
+
     return hook
+
+
+def _opened(path: object, mode: str | None, flags: int) -> Iterator[str]:
+    """The names by which what is opened for reading is to be judged.
+
+    Python does not say against which folder `os.open` takes a relative name, so each folder that
+    is open as a descriptor counts.
+    """
+    if not isinstance(path, (str, bytes, os.PathLike)) or flags & _ACCESS == os.O_WRONLY:
+        return
+    name = os.fsdecode(path)
+    yield name
+    if mode is None and not name.startswith("/"):
+        yield from (f"{folder}/{name}" for folder in _open_folders())
+
+
+def _open_folders() -> list[str]:
+    """Every folder that this process has open; none where the system does not list them."""
+    try:
+        return [str(link) for link in Path("/proc/self/fd").iterdir() if link.is_dir()]
+    except OSError:
+        return []
+
+
+def _placed(path: str | bytes, folder: int) -> str:
+    """A name that the system takes against an open folder; -1 for the working directory."""
+    name = os.fsdecode(path)
+    return name if folder < 0 or name.startswith("/") else f"/proc/self/fd/{folder}/{name}"
 
 
 def explanation(problem: BaseException, territory: Territory) -> str | None:

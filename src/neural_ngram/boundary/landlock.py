@@ -89,22 +89,37 @@ def restrict(paths: Iterable[str]) -> None:
     _require(ruleset >= 0, "landlock_create_ruleset")
     try:
         for path in paths:
-            _allow(libc, ruleset, path, _READ_FILE, refer)
+            handle = _handle(path)
+            if handle is not None:
+                _allow(libc, ruleset, path, handle, refer)
         _require(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "prctl(PR_SET_NO_NEW_PRIVS)")
         _require(libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0, "landlock_restrict_self")
     finally:
         os.close(ruleset)
 
 
-def _allow(libc: ctypes.CDLL, ruleset: int, path: str, read: int, refer: int) -> None:
-    """One rule; a path that has gone, or that this user cannot reach, needs none."""
+def _handle(path: str) -> int | None:
+    """A descriptor that names a path to the kernel.
+
+    None for one that has gone since it was listed, or that this user cannot reach anyway: there is
+    nothing that a rule could allow.
+    """
     try:
-        handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return
+        return os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    except OSError as problem:
+        raise BoundaryError(
+            f"{path} cannot be opened to this stage ({problem.strerror}); allow more open files "
+            "or memory, and run the same command again"
+        ) from problem
+
+
+def _allow(libc: ctypes.CDLL, ruleset: int, path: str, handle: int, refer: int) -> None:
+    """One rule; takes the descriptor over."""
     try:
         folder = stat.S_ISDIR(os.fstat(handle).st_mode)
-        rule = _PathBeneath(read | refer if folder else read, handle)
+        rule = _PathBeneath(_READ_FILE | refer if folder else _READ_FILE, handle)
         done = libc.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, ctypes.byref(rule), 0)
         _require(done == 0, f"landlock_add_rule for {path}")
     finally:

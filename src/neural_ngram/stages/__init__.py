@@ -85,6 +85,8 @@ def enter() -> None:
         sys.exit(f"{label}: error: {problem}")
     if _walls.kind != "landlock":
         say(f"warning: boundary: {_walls}")
+    for path in _walls.missing():
+        say(f"warning: boundary: {path} is missing, so nothing that came there could be read")
 
 
 def walls() -> Walls:
