@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,7 @@ from dvc.repo import Repo
 
 from neural_ngram.boundary import landlock
 from neural_ngram.boundary.declaration import Declaration, declaration, parameters_of
-from neural_ngram.boundary.hook import watch
-from neural_ngram.boundary.territory import Territory, territory
+from neural_ngram.boundary.territory import territory
 from neural_ngram.errors import BoundaryError
 
 ROOT = Path(__file__).parents[1]
