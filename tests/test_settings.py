@@ -161,9 +161,7 @@ def test_without_bos_a_prompt_must_fill_the_context(kind, prompt, most):
         settings = changed(settings, name, value)
     for name in ("generation.prompt", "training.probe"):
         enough = changed(settings, "generation.prompt", "one two three four")
-        with pytest.raises(
-            ConfigurationError, match=rf"^{name} is .* at most [03] tokens"
-        ) as caught:
+        with pytest.raises(ConfigurationError, match=rf"^{name} is ") as caught:
             check(changed(enough, name, prompt or ("" if name == "generation.prompt" else "a")))
         assert f"give a longer {name}" in str(caught.value)
         assert f"at most {most if prompt or 'probe' not in name else 1} tokens" in str(caught.value)
@@ -185,7 +183,7 @@ def test_a_partition_that_must_be_empty_is_refused(method, given, missing):
         settings = changed(settings, f"corpus.split.{name}", value)
     with pytest.raises(ConfigurationError, match=rf"corpus\.split\.{missing} is .* empty"):
         check(settings)
-    whole = changed(settings, f"corpus.split.{missing}", [*given.values()][0])
+    whole = changed(settings, f"corpus.split.{missing}", next(iter(given.values())))
     check(whole)
 
 
@@ -224,12 +222,7 @@ def test_a_tree_of_plain_values_is_read_as_settings():
         ("training", "threads", "2", 'training.threads is "2", but must be a whole number'),
         ("training", "replay", 1, "training.replay is 1, but must be true or false"),
         ("optimizer", "learning_rate", "x", 'optimizer.learning_rate is "x", but must be a number'),
-        (
-            "model",
-            "hiden_width",
-            3,
-            "there is no setting model.hiden_width; did you mean model.hidden",
-        ),
+        ("model", "hiden", 3, "there is no setting model.hiden; did you mean model.hidden?"),
     ],
 )
 def test_a_value_of_another_type_is_refused_and_never_retyped(group, name, value, said):
@@ -251,7 +244,7 @@ def test_numbers_in_a_list_of_texts_are_refused():
 
 @pytest.mark.parametrize("value", [None, 3, "bengio"])
 def test_a_group_is_not_a_value(value):
-    with pytest.raises(ConfigurationError, match="^model is .* group of settings"):
+    with pytest.raises(ConfigurationError, match=r"^model is .* group of settings"):
         settings_of(tree(Settings()) | {"model": value})
 
 
@@ -268,7 +261,6 @@ def test_a_setting_that_is_missing_is_named():
         ("optimizer.learnin_rate", "optimizer.learning_rate"),
         ("learning_rate", "optimizer.learning_rate"),
         ("trainng.max_steps", "training.max_steps"),
-        ("model.max_step", "training.max_steps"),
         ("corpus.split.sed", "corpus.split.seed"),
     ],
 )
