@@ -38,7 +38,7 @@ def register(root: Path) -> None:
             _require_recorded(_root_, root)
             settings_of(_values(_root_))
         except ConfigurationError as problem:
-            raise _RefusalError(str(problem)) from problem
+            raise _RefusalError(str(problem)) from None  # DVC prints causes too
         return digest(root)
 
     ConfigStore.instance().store(name="schema", node=_schema())
@@ -49,10 +49,7 @@ def register(root: Path) -> None:
 
 
 class _RefusalError(InterpolationResolutionError):
-    """One line, also where the library adds lines of its own about the place in its tree."""
-
-    def __str__(self) -> str:
-        return super().__str__().splitlines()[0]
+    """A complaint that needs no more words; the library passes on errors of this kind alone."""
 
 
 def digest(root: Path) -> str:
