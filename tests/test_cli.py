@@ -47,7 +47,7 @@ def handed_on(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_run_hands_everything_on_to_dvc_with_text_quoted(project: Path, handed_on: list[str]):
-    options = ["--queue", "-n", "name", "-f", "--help", "--", "train"]
+    options = ["--queue", "-n", "name", "-f", "--", "train"]
     sweep = ["-S", "model=linear,bengio", "-S", "optimizer.learning_rate=0.1,0.2"]
     assert main(["run", *options[:-2], *sweep, "-S", "generation.prompt=a, b", *options[-2:]]) == 0
     assert handed_on[1:5] == ["-m", "dvc", "exp", "run"]

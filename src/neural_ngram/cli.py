@@ -41,7 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
     # No character begins an option, so that all of them are passed on.
     run = commands.add_parser("run", help=dvc, prefix_chars="\0", add_help=False)
     run.add_argument("words", nargs="*", metavar="-S name=value")
-    run.set_defaults(run=lambda chosen: _run(chosen.words))
+    run.epilog = "`dvc exp run --help` lists the options that are passed on"
+    run.set_defaults(run=lambda chosen: _run(chosen.words, run))
     arpa = commands.add_parser("arpa", help="write the count model of the last run in ARPA format")
     arpa.add_argument("file", type=Path)
     arpa.set_defaults(run=lambda chosen: _arpa(chosen.file))
@@ -204,8 +205,11 @@ def _tell(line: str) -> None:
     print(f"neural-ngram: {line}", file=sys.stderr, flush=True)
 
 
-def _run(words: list[str]) -> None:
+def _run(words: list[str], parser: argparse.ArgumentParser) -> None:
     """Check what is asked for, and become `dvc exp run`."""
+    if words[:1] in (["-h"], ["--help"]):
+        parser.print_help()
+        parser.exit()
     passed, given = for_dvc(words, Path.cwd() / "conf", _tell)
     if "--no-hydra" not in words:
         for overrides in _each(given):

@@ -131,7 +131,9 @@ class SourceSettings:
 class CorpusSettings:
     """What text is read, and how it is divided."""
 
-    name: str = setting("", "a short name for tables and runs")
+    name: str = setting(
+        "", "a short name for tables and runs; follows the path or url of your own text"
+    )
     path: str | None = setting(None, "file or folder; null: fetch corpus.url")
     url: str | None = setting(None, "where to fetch it; several are separated by spaces")
     sha256: str | None = setting(None, "SHA-256 of what corpus.url serves, in the same order")
