@@ -68,6 +68,7 @@ def test_a_forbidden_dependency_fails_and_the_path_is_named(
     assert path in capsys.readouterr().err
 
 
+@pytest.mark.promise("boundary")
 @pytest.mark.parametrize(
     ("dependency", "told"),
     [

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from neural_ngram.cli import main
 
@@ -29,6 +30,70 @@ def test_a_bad_override_leaves_the_old_params_alone(
     assert main(["compose", "model.wdth=3"]) == 1
     assert "model.wdth" in capsys.readouterr().err
     assert (project / "params.yaml").read_text() == "old"
+
+
+def test_compose_takes_text_as_it_is_typed(project: Path):
+    assert main(["compose", "generation.prompt=At night, [she]"]) == 0
+    params = yaml.safe_load((project / "params.yaml").read_text())
+    assert params["generation"]["prompt"] == "At night, [she]"
+
+
+@pytest.fixture
+def handed_on(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What `neural-ngram run` becomes."""
+    became = list[str]()
+    monkeypatch.setattr("os.execv", lambda _, words: became.extend(words))
+    return became
+
+
+def test_run_hands_everything_on_to_dvc_with_text_quoted(project: Path, handed_on: list[str]):
+    options = ["--queue", "-n", "name", "-f", "--", "train"]
+    sweep = ["-S", "model=linear,bengio", "-S", "optimizer.learning_rate=0.1,0.2"]
+    assert main(["run", *options[:-2], *sweep, "-S", "generation.prompt=a, b", *options[-2:]]) == 0
+    assert handed_on[1:5] == ["-m", "dvc", "exp", "run"]
+    quoted = [*options[:-2], *sweep, "-S", "generation.prompt='a, b'"]
+    assert [word for word in handed_on[5:] if word != "--"] == [*quoted, "train"]
+
+
+@pytest.mark.promise("reliability")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["-S", "training.max_steps=-3"], "training.max_steps is -3, but must be at least 1"),
+        (["-S", "training.max_step=3"], "did you mean training.max_steps?"),
+        (["-S", "optimizer.learning_rate=0.1,-1", "--queue"], "learning_rate is -1.0, but must"),
+        (["-S", "training.max_steps=abc"], "training.max_steps"),
+        (["-S", "oracle.order=9"], "oracle.order is 9, but a window holds 5 tokens"),
+        (["-S", "generation.prompt=${oc.env:HOME}"], "refers to something else"),
+    ],
+)
+def test_run_refuses_in_one_line_before_dvc_starts(
+    project: Path, handed_on: list[str], capsys: pytest.CaptureFixture[str], words: list[str], told
+):
+    assert main(["run", *words]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+    assert handed_on == []
+
+
+@pytest.mark.parametrize("words", [["compose"], ["run"], ["boundary"], ["next", "a"], ["play"]])
+def test_another_folder_is_no_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"neural-ngram: {tmp_path} is no root of a project")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_below_a_project_its_root_is_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (project / "notes").mkdir()
+    monkeypatch.chdir(project / "notes")
+    assert main(["sync"]) == 1
+    assert capsys.readouterr().err.endswith(f"its root is {project}\n")
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,19 @@
 """conf/ to params.yaml to typed settings."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
-from hydra.errors import HydraException
+from dvc.utils.hydra import compose_and_dump
+from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from neural_ngram.configuration import composed, digest, typed
 from neural_ngram.errors import ConfigurationError
 from neural_ngram.settings import Settings, flatten
+from neural_ngram.stages import run_name
 
 ROOT = Path(__file__).parents[1]
 
@@ -65,8 +69,9 @@ def test_a_local_copy_replaces_the_address_of_a_preset():
     ],
 )
 def test_a_wrong_type_key_or_preset_fails_at_composition(override: str, told: str):
-    with pytest.raises(HydraException, match=told):
+    with pytest.raises(ConfigurationError, match=told) as caught:
         composed(ROOT, [override])
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +91,66 @@ def test_a_bad_value_in_params_is_refused_by_name(key: str, value: object, told:
     OmegaConf.update(params, key, value, force_add=True)
     with pytest.raises(ConfigurationError, match=told):
         typed(params, ROOT)
+
+
+@pytest.mark.promise("reliability")
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("training.max_steps=-3", "training.max_steps is -3, but must be at least 1"),
+        ("corpus.split.train=0.95", "corpus.split.train + corpus.split.validation is 1.05"),
+        ("tokenizer.markers=none", "windows.padding=left pads with BOS"),
+        ("generation.prompt=1e3", "generation.prompt is 1000.0, but must be text"),
+        ("generation.prompt=true", "generation.prompt is true, but must be text"),
+        ("corpus.split.train_names=[1e3]", "corpus.split.train_names is [1000.0], but must be"),
+        ("corpus.name=${oc.env:HOME}", "corpus.name is ${oc.env:HOME}, but a setting is recorded"),
+        ("corpus.name='${oc.env:HOME}'", "corpus.name is ${oc.env:HOME}, but a setting is"),
+        ("corpus.split.train_names=['${oc.env:HOME}']", "corpus.split.train_names.0 is ${oc.env"),
+        ("training.max_steps=${oc.env:STEPS}", "training.max_steps is ${oc.env:STEPS}, but a"),
+        ("generation.prompt=${model.hidden}", "generation.prompt is ${model.hidden}, but a"),
+    ],
+)
+def test_what_dvc_composes_is_checked_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, override: str, told: str
+):
+    monkeypatch.setenv("STEPS", "3")
+    monkeypatch.setattr(GlobalHydra.instance(), "hydra", None)
+    plugins, output = str(ROOT), tmp_path / "params.yaml"
+    with pytest.raises(OmegaConfBaseException) as caught:
+        compose_and_dump(output, str(ROOT / "conf"), None, "config", plugins, [override])
+    assert str(caught.value).startswith(told)
+    assert "\n" not in str(caught.value)
+    assert not output.exists()
+
+
+def test_a_file_of_conf_is_held_to_the_same(tmp_path: Path):
+    (tmp_path / "src").symlink_to(ROOT / "src")
+    shutil.copytree(ROOT / "conf", tmp_path / "conf")
+    file = tmp_path / "conf/generation/default.yaml"
+    plain = file.read_text()
+    file.write_text(plain.replace('prompt: ""', "prompt: 1e3"))
+    with pytest.raises(ConfigurationError, match=r"^generation\.prompt is 1000\.0, but"):
+        composed(tmp_path, [])
+    file.write_text(plain + "temprature: 1\n")
+    with pytest.raises(ConfigurationError, match=r"mean generation\.temperature\?"):
+        composed(tmp_path, [])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "name"),
+    [
+        ([], "embedded"),
+        (["corpus.path=texts/my.book.txt"], "my.book"),
+        (["corpus.path=my_folder/"], "my_folder"),
+        (["corpus.path=null", "corpus.url=https://example.org/a/tales.jsonl"], "tales"),
+        (["corpus.path=my.txt", "corpus.name=mine"], "mine"),
+        (["corpus=names", "corpus.path=copy.txt"], "names"),
+    ],
+)
+def test_a_corpus_is_called_after_its_file_unless_it_has_a_name(overrides: list[str], name: str):
+    settings = settings_of(*overrides)
+    assert settings.corpus.name == name
+    assert run_name(settings).startswith(f"{name} swiglu")
 
 
 def test_params_of_an_edited_conf_are_stale(tmp_path: Path):
@@ -122,6 +187,7 @@ def test_dvc_watches_the_files_that_settings_name():
     assert named.training.vectors_dependency == "v.txt"
 
 
+@pytest.mark.promise("boundary")
 @pytest.mark.parametrize(
     ("follower", "followed"),
     [

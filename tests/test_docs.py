@@ -90,6 +90,7 @@ def test_the_overrides_of_an_experiment_compose(page: str, line: str):
     overrides = words[2:] if "compose" in words else [word for flag, word in pairs if flag == "-S"]
     for job in each(overrides):
         made_here = [o for o in job if f"conf/{o.replace('=', '/')}.yaml" in TEXTS[page]]
+        made_here += [o for o in job if f'"{o.partition("=")[2]}"' in TEXTS[page]]
         presets = [o for o in made_here if not (ROOT / f"conf/{o.replace('=', '/')}.yaml").exists()]
         assert composed(ROOT, [o for o in job if o not in presets])
 

@@ -6,8 +6,10 @@ import shutil
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +19,8 @@ from playwright.sync_api import Page, expect, sync_playwright
 from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import sha256_of_file
+from neural_ngram.commands.playground import listening
+from neural_ngram.errors import ConfigurationError
 from neural_ngram.model import Architecture, Model, initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, TokenizerSettings
@@ -59,17 +63,21 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def address(project: Path) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def playing(project: Path, port: int, **options: Any) -> subprocess.Popen[str]:
     environment = {**os.environ, "DVC_ROOT": str(project), "PYTHONPATH": str(ROOT / "src")}
     environment.pop("MLFLOW_TRACKING_URI", None)
     environment.pop("PYTEST_CURRENT_TEST", None)
     code = "import sys; from neural_ngram.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "play", "--no-browser", "--port", str(port)]
-    with subprocess.Popen(command, cwd=project, env=environment) as server:
+    return subprocess.Popen(command, cwd=project, env=environment, text=True, **options)
+
+
+@pytest.fixture(scope="module")
+def address(project: Path) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with playing(project, port) as server:
         wait_for(lambda: server.poll() is not None or _answers(port), "an answer of the server")
         assert server.poll() is None, "the server ended"
         yield f"http://127.0.0.1:{port}/"
@@ -79,6 +87,31 @@ def address(project: Path) -> Iterator[str]:
 def _answers(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_taken_port_gives_way_to_the_next_and_the_address_answers_once_it_is_said(project: Path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with playing(project, port, stdout=subprocess.PIPE) as server:
+            assert server.stdout
+            line = server.stdout.readline()
+            said = re.fullmatch(r"playing at (http://127\.0\.0\.1:(\d+)); Ctrl-C ends it\n", line)
+            assert said, line
+            assert int(said[2]) > port
+            with urllib.request.urlopen(said[1], timeout=PATIENCE) as answer:
+                assert answer.status == 200
+            server.terminate()
+
+
+@pytest.mark.parametrize("port", [-1, 2**16])
+def test_a_port_that_does_not_exist_is_refused(port: int):
+    with pytest.raises(ConfigurationError, match=f"^--port is {port}, but must be from 0 to 65535"):
+        listening(port)
+
+
+def test_any_port_is_a_port_that_listens():
+    with listening(0) as door:
+        assert _answers(door.getsockname()[1])
 
 
 @pytest.fixture

@@ -89,5 +89,6 @@ def test_nothing_is_deleted_while_another_dvc_works(project: Path, capsys, monke
 
 def test_a_folder_without_dvc_is_refused(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "dvc.yaml").touch()
     assert main(["repair"]) == 1
     assert "DVC cannot work in" in capsys.readouterr().err

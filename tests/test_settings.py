@@ -4,7 +4,15 @@ from dataclasses import fields, is_dataclass, make_dataclass, replace
 import pytest
 
 from neural_ngram.errors import ConfigurationError
-from neural_ngram.settings import Settings, _range_complaint, check, flatten, setting
+from neural_ngram.settings import (
+    Settings,
+    _range_complaint,
+    check,
+    flatten,
+    nearest,
+    setting,
+    settings_of,
+)
 
 LEAVES = {name: (value, limits) for name, value, limits in flatten(Settings())}
 LIMITS = {"least": "at least", "above": "above", "most": "at most", "below": "below"}
@@ -128,7 +136,7 @@ def test_ratios_must_leave_a_share_for_test(train, validation):
 
 def test_shares_do_not_matter_to_another_method():
     settings = changed(
-        changed(Settings(), "corpus.split.train", 0.95), "corpus.split.method", "named"
+        changed(Settings(), "corpus.split.train", 0.95), "corpus.split.method", "whole"
     )
     check(settings)
 
@@ -139,7 +147,129 @@ def test_left_padding_needs_a_marker():
         check(changed(settings, "windows.padding", "left"))
     for name in ("windows.padding=left", "tokenizer.markers=none", "windows.padding=none"):
         assert name in str(caught.value)
-    check(changed(settings, "windows.padding", "none"))
+    prompted = changed(settings, "generation.prompt", "four")
+    check(changed(prompted, "windows.padding", "none"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "prompt", "most"),
+    [("bpe", "", 0), ("bpe", "ёa", 3), ("character", "ёab", 3), ("word", "no cat here", 3)],
+)
+def test_without_bos_a_prompt_must_fill_the_context(kind, prompt, most):
+    settings = changed(Settings(), "tokenizer.markers", "none")
+    for name, value in (("windows.padding", "none"), ("tokenizer.kind", kind)):
+        settings = changed(settings, name, value)
+    for name in ("generation.prompt", "training.probe"):
+        enough = changed(settings, "generation.prompt", "one two three four")
+        with pytest.raises(ConfigurationError, match=rf"^{name} is ") as caught:
+            check(changed(enough, name, prompt or ("" if name == "generation.prompt" else "a")))
+        assert f"give a longer {name}" in str(caught.value)
+        assert f"at most {most if prompt or 'probe' not in name else 1} tokens" in str(caught.value)
+    check(changed(enough, "windows.context_length", 4))
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "missing"),
+    [
+        ("contiguous", {"train_tokens": 9}, "validation_tokens"),
+        ("contiguous", {"validation_tokens": 9}, "train_tokens"),
+        ("named", {"train_names": ["a"]}, "validation_names"),
+        ("named", {"validation_names": ["a"]}, "train_names"),
+    ],
+)
+def test_a_partition_that_must_be_empty_is_refused(method, given, missing):
+    settings = changed(Settings(), "corpus.split.method", method)
+    for name, value in given.items():
+        settings = changed(settings, f"corpus.split.{name}", value)
+    with pytest.raises(ConfigurationError, match=rf"corpus\.split\.{missing} is .* empty"):
+        check(settings)
+    whole = changed(settings, f"corpus.split.{missing}", next(iter(given.values())))
+    check(whole)
+
+
+def test_lists_name_what_no_pattern_does():
+    settings = changed(Settings(), "corpus.split.method", "named")
+    check(changed(settings, "corpus.split.lists", "lists.json"))
+
+
+def tree(settings):
+    return {
+        leaf.name: tree(value) if is_dataclass(value) else value
+        for leaf in fields(settings)
+        for value in (getattr(settings, leaf.name),)
+    }
+
+
+def test_a_tree_of_plain_values_is_read_as_settings():
+    values = tree(Settings())
+    assert settings_of(values) == Settings()
+    values["optimizer"]["learning_rate"] = 1
+    read = settings_of(values).optimizer.learning_rate
+    assert (type(read), read) == (float, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value", "said"),
+    [
+        ("generation", "prompt", 1000.0, "generation.prompt is 1000.0, but must be text"),
+        ("generation", "prompt", True, "generation.prompt is true, but must be text"),
+        ("generation", "prompt", None, "generation.prompt is null, but must be text"),
+        ("generation", "prompt", [1, 2], "generation.prompt is [1, 2], but must be text"),
+        ("generation", "prompt", {"x": None}, 'generation.prompt is {"x": null}, but must be text'),
+        ("corpus", "path", 7, "corpus.path is 7, but must be text"),
+        ("training", "max_steps", True, "training.max_steps is true, but must be a whole number"),
+        ("training", "max_steps", 3.0, "training.max_steps is 3.0, but must be a whole number"),
+        ("training", "threads", "2", 'training.threads is "2", but must be a whole number'),
+        ("training", "replay", 1, "training.replay is 1, but must be true or false"),
+        ("optimizer", "learning_rate", "x", 'optimizer.learning_rate is "x", but must be a number'),
+        ("model", "hiden", 3, "there is no setting model.hiden; did you mean model.hidden?"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_and_never_retyped(group, name, value, said):
+    values = tree(Settings())
+    values[group][name] = value
+    with pytest.raises(ConfigurationError) as caught:
+        settings_of(values)
+    assert str(caught.value).startswith(said)
+    if "must be text" in said:
+        assert str(caught.value).endswith(f"\"{group}.{name}='…'\"")
+
+
+def test_numbers_in_a_list_of_texts_are_refused():
+    values = tree(Settings())
+    values["corpus"]["split"]["train_names"] = ["a", 1000.0]
+    with pytest.raises(ConfigurationError, match=r"must be a list of texts .*train_names=\['…'\]"):
+        settings_of(values)
+
+
+@pytest.mark.parametrize("value", [None, 3, "bengio"])
+def test_a_group_is_not_a_value(value):
+    with pytest.raises(ConfigurationError, match=r"^model is .* group of settings"):
+        settings_of(tree(Settings()) | {"model": value})
+
+
+def test_a_setting_that_is_missing_is_named():
+    values = tree(Settings())
+    del values["training"]["seed"]
+    with pytest.raises(ConfigurationError, match=r"^training\.seed is missing"):
+        settings_of(values)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("optimizer.learnin_rate", "optimizer.learning_rate"),
+        ("learning_rate", "optimizer.learning_rate"),
+        ("trainng.max_steps", "training.max_steps"),
+        ("corpus.split.sed", "corpus.split.seed"),
+    ],
+)
+def test_the_nearest_name_is_offered(wrong, right):
+    assert nearest(wrong, LEAVES) == f"; did you mean {right}?"
+
+
+def test_nothing_is_offered_where_nothing_is_near():
+    assert nearest("xyzzy", LEAVES) == ""
 
 
 def test_patience_needs_a_validation_that_is_held_out():

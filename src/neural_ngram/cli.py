@@ -17,13 +17,15 @@ from neural_ngram.boundary.declaration import Declaration, locked, parameters_of
 from neural_ngram.boundary.graph import prove, render
 from neural_ngram.boundary.territory import require_readable
 from neural_ngram.configuration import composed
-from neural_ngram.errors import BoundaryError, NeuralNgramError
+from neural_ngram.errors import BoundaryError, ConfigurationError, NeuralNgramError
 from neural_ngram.ledger import reconciled
 from neural_ngram.ngram import export_arpa, load_kneser_ney
+from neural_ngram.overrides import for_dvc, for_hydra
 from neural_ngram.stages import ORACLE, TOKENIZER, escape, require_text
 
 __all__ = ["main"]
 
+PARTS = ("dvc.yaml", "params.yaml", "conf", ".dvc")
 FORMATS = ("safetensors", "onnx", "tokenizer", "word2vec", "toy_gpt")
 
 
@@ -36,6 +38,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     compose.add_argument("overrides", nargs="*", metavar="key=value")
     compose.set_defaults(run=lambda chosen: _compose(chosen.overrides))
+    dvc = "dvc exp run, once the settings (-S name=value) are checked and texts quoted for it"
+    # No character begins an option, so that all of them are passed on.
+    run = commands.add_parser("run", help=dvc, prefix_chars="\0", add_help=False)
+    run.add_argument("words", nargs="*", metavar="-S name=value")
+    run.epilog = "`dvc exp run --help` lists the options that are passed on"
+    run.set_defaults(run=lambda chosen: _run(chosen.words, run))
     arpa = commands.add_parser("arpa", help="write the count model of the last run in ARPA format")
     arpa.add_argument("file", type=Path)
     arpa.set_defaults(run=lambda chosen: _arpa(chosen.file))
@@ -50,6 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
     escape()
     try:
         require_text(sys.argv if arguments is None else arguments)
+        if not getattr(chosen, "vocabulary", None):
+            _require_project(Path.cwd())
         chosen.run(chosen)
     except (NeuralNgramError, HydraException, OSError) as problem:
         print(f"neural-ngram: {problem}", file=sys.stderr)
@@ -181,7 +191,47 @@ def _boundary(root: Path) -> None:
     print(f"proved for dvc.yaml ({len(stages)} stages) and dvc.lock ({len(ran)} that ran)")
 
 
-def _compose(overrides: list[str]) -> None:
+def _require_project(folder: Path) -> None:
+    """Raise ConfigurationError when nothing of a project lies in a folder."""
+    if _is_project(folder):
+        return
+    root = next(filter(_is_project, folder.parents), None)
+    hint = f"its root is {root}" if root else "change to the folder that holds dvc.yaml"
+    raise ConfigurationError(f"{folder} is no root of a project ({', '.join(PARTS)}); {hint}")
+
+
+def _is_project(folder: Path) -> bool:
+    return any((folder / part).exists() for part in PARTS)
+
+
+def _tell(line: str) -> None:
+    print(f"neural-ngram: {line}", file=sys.stderr, flush=True)
+
+
+def _run(words: list[str], parser: argparse.ArgumentParser) -> None:
+    """Check what is asked for, and become `dvc exp run`."""
+    if words[:1] in (["-h"], ["--help"]):
+        parser.print_help()
+        parser.exit()
+    passed, given = for_dvc(words, Path.cwd() / "conf", _tell)
+    if "--no-hydra" not in words:
+        for overrides in _each(given):
+            composed(Path.cwd(), overrides)
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "dvc", "exp", "run", *passed])
+
+
+def _each(given: list[str]) -> list[list[str]]:
+    """The overrides of each experiment, of which DVC queues several where a setting sweeps."""
+    from dvc.utils.hydra import get_hydra_sweeps, to_hydra_overrides  # noqa: PLC0415 (slow)
+
+    if not any(override.is_sweep_override() for override in to_hydra_overrides(given)):
+        return [given]
+    return [each["params.yaml"] for each in get_hydra_sweeps({"params.yaml": given})]
+
+
+def _compose(words: list[str]) -> None:
+    overrides = for_hydra(words, Path.cwd() / "conf", tell=_tell)
     write_text(Path("params.yaml"), composed(Path.cwd(), overrides))
     print("params.yaml composed; `dvc repro` runs what changed")
 

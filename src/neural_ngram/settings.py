@@ -2,15 +2,17 @@
 
 One frozen dataclass a group; `Settings` nests them under the names that users type
 (`windows.context_length`, `optimizer.learning_rate`). The YAML files of `conf/` choose values;
-nothing that is not named here can be set. `check` refuses what lies out of range and what does
-not fit together across groups.
+nothing that is not named here can be set. `settings_of` reads a tree of plain values, and `check`
+refuses what lies out of range and what does not fit together across groups.
 """
 
+import json
 import math
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, get_type_hints
+from difflib import get_close_matches
+from typing import Any, get_args, get_type_hints
 
 from neural_ngram.activations import ACTIVATIONS
 from neural_ngram.errors import ConfigurationError
@@ -32,12 +34,22 @@ __all__ = [
     "check",
     "check_model",
     "flatten",
+    "nearest",
     "read_group",
+    "settings_of",
 ]
 
 
 _CONFIG = "conf/config.yaml"  # watched in place of a file that no setting names
 _TEST, _SEALED = "data/splits/test.parquet", "conf/evaluation/default.yaml"
+_KINDS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    list[str]: "a list of texts",
+}
+_QUOTED: dict[Any, str] = {str: "'…'", list[str]: "['…']"}
 BOUNDS = {
     "least": (operator.ge, "at least"),
     "above": (operator.gt, "above"),
@@ -120,7 +132,9 @@ class SourceSettings:
 class CorpusSettings:
     """What text is read, and how it is divided."""
 
-    name: str = setting("", "a short name for tables and runs")
+    name: str = setting(
+        "", "a short name for tables and runs; follows the path or url of your own text"
+    )
     path: str | None = setting(None, "file or folder; null: fetch corpus.url")
     url: str | None = setting(None, "where to fetch it; several are separated by spaces")
     sha256: str | None = setting(None, "SHA-256 of what corpus.url serves, in the same order")
@@ -393,6 +407,7 @@ class BoundarySettings:
 class Settings:
     """Everything, as one tree."""
 
+    configuration_sha256: str = setting("", "digest of conf/ and of this schema, when composed")
     corpus: CorpusSettings = field(default_factory=CorpusSettings)
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     windows: WindowSettings = field(default_factory=WindowSettings)
@@ -403,7 +418,6 @@ class Settings:
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     generation: GenerationSettings = field(default_factory=GenerationSettings)
     boundary: BoundarySettings = field(default_factory=BoundarySettings)
-    configuration_sha256: str = setting("", "digest of conf/ and of this schema, when composed")
 
 
 def flatten(settings: Any, prefix: str = "") -> Iterator[tuple[str, Any, dict[str, Any]]]:
@@ -414,6 +428,72 @@ def flatten(settings: Any, prefix: str = "") -> Iterator[tuple[str, Any, dict[st
             yield from flatten(value, f"{prefix}{leaf.name}.")
         else:
             yield prefix + leaf.name, value, dict(leaf.metadata)
+
+
+def settings_of(values: Mapping[str, Any]) -> Settings:
+    """Checked settings from a tree of plain values, as params.yaml holds them.
+
+    Raises ConfigurationError naming the first setting that is unknown, missing, of the wrong type,
+    out of range or at odds with another. Nothing becomes text that was not given as text.
+    """
+    return check(_read(Settings, values, ""))
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` with the known name that is most like `name`, or nothing."""
+    names = list(known)
+    ends = [each for each in names if each.rpartition(".")[2] == name.rpartition(".")[2]]
+    found = get_close_matches(name, ends, 1, 0) or get_close_matches(name, names, 1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def _read(kind: type[Any], values: Any, prefix: str) -> Any:
+    types = get_type_hints(kind)
+    if not isinstance(values, Mapping):
+        raise ConfigurationError(
+            f"{prefix[:-1]} is {values!r}, but it is a group of settings ({', '.join(types)}); set "
+            f"one, or choose a preset: run `neural-ngram compose {prefix[:-1]}={values}` first"
+        )
+    for name in values:
+        if name not in types:
+            known = (each for each, _, _ in flatten(Settings()))
+            raise ConfigurationError(
+                f"there is no setting {prefix}{name}{nearest(f'{prefix}{name}', known)} "
+                "(docs/settings.md lists them all)"
+            )
+    read = {}
+    for leaf in fields(kind):
+        name, wanted = prefix + leaf.name, types[leaf.name]
+        if leaf.name not in values:
+            raise ConfigurationError(f"{name} is missing; run `neural-ngram compose`")
+        value = values[leaf.name]
+        if is_dataclass(wanted):
+            read[leaf.name] = _read(wanted, value, f"{name}.")  # type: ignore[arg-type]
+        else:
+            read[leaf.name] = _fitted(name, value, wanted, leaf.metadata["meaning"])
+    return kind(**read)
+
+
+def _fitted(name: str, value: Any, wanted: Any, meaning: str) -> Any:
+    """A value as the type that a setting has, or ConfigurationError."""
+    allowed = get_args(wanted) if type(None) in get_args(wanted) else (wanted,)
+    if value is None and len(allowed) > 1:
+        return None
+    kind = allowed[0]
+    if kind is float and type(value) is int:
+        return float(value)
+    if kind == list[str]:
+        fits = isinstance(value, list) and all(type(each) is str for each in value)
+    else:
+        fits = type(value) is kind
+    if fits:
+        return value
+    shown = json.dumps(value, ensure_ascii=False)
+    complaint = f"{name} is {shown}, but must be {_KINDS[kind]} ({meaning})"
+    if kind in _QUOTED:
+        inner = f"{name}={_QUOTED[kind]}"
+        complaint += f'; to mean text, put quotation marks within those of the shell: "{inner}"'
+    raise ConfigurationError(complaint)
 
 
 def check(settings: Settings) -> Settings:
@@ -555,3 +635,44 @@ def _check_across_groups(settings: Settings) -> None:
             "windows.padding=left pads with BOS, but tokenizer.markers=none has no BOS; "
             "set windows.padding=none, or tokenizer.markers to bos_eos or shared"
         )
+    _check_split(split)
+    _check_openings(settings)
+
+
+def _check_split(split: SplitSettings) -> None:
+    """Raise ConfigurationError when train or validation must be empty whatever the corpus."""
+    held = ("train", "validation")
+    if split.method == "contiguous":
+        names = [f"{name}_tokens" for name in held]
+    elif split.method == "named" and split.lists is None:
+        names = [f"{name}_names" for name in held]
+    else:
+        return
+    for name in names:
+        if not getattr(split, name):
+            raise ConfigurationError(
+                f"corpus.split.method={split.method}, but corpus.split.{name} is "
+                f"{getattr(split, name)}, which leaves that partition empty; set it"
+            )
+
+
+def _check_openings(settings: Settings) -> None:
+    """Raise ConfigurationError for a text that is too short to open a context without BOS.
+
+    A text has at most as many tokens as bytes (bpe), characters or words.
+    """
+    if settings.tokenizer.markers != "none":
+        return
+    length = settings.windows.context_length
+    for name, text in (
+        ("generation.prompt", settings.generation.prompt),
+        ("training.probe", settings.training.probe),
+    ):
+        pieces = {"bpe": text.encode(), "character": text, "word": text.split()}
+        most = len(pieces[settings.tokenizer.kind])
+        if most < length and (text or name == "generation.prompt"):
+            raise ConfigurationError(
+                f"{name} is {text!r}, which is at most {most} tokens, but the model reads {length} "
+                "and tokenizer.markers=none leaves nothing to stand in front; give a longer "
+                f"{name}, or set tokenizer.markers to bos_eos or shared"
+            )

@@ -1,9 +1,12 @@
 """What a user can get wrong ends in one clear line, a non-zero exit and no half-written output."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
+
+SMALL = ("training.max_steps=30", "training.evaluate_every=15", "tokenizer.vocabulary_size=300")
 
 
 def assert_refused(done, stage: str, *told: str) -> None:
@@ -75,9 +78,64 @@ def test_a_bad_setting_is_refused_by_name(project, override: str, told: str):
 
 def test_a_misspelt_key_is_refused_by_name(project):
     done = project.stage("check_configuration", "optimizer.learnin_rate=1")
+    assert_refused(done, "check-configuration", "did you mean optimizer.learning_rate?")
+
+
+@pytest.mark.parametrize("overrides", [["model=linear"], ["model=linear", "model.hidden_width=5"]])
+def test_a_preset_given_to_a_single_stage_is_refused(project, overrides: list[str]):
+    done = project.stage("train", *overrides)
+    assert_refused(done, "train", "run `neural-ngram compose model=linear` first")
+
+
+@pytest.mark.promise("reliability")
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("training.max_steps=-3", "training.max_steps is -3, but must be at least 1"),
+        ("corpus.split.train=0.95", "corpus.split.train + corpus.split.validation is 1.05"),
+        ("generation.prompt=1e3", "generation.prompt is 1000.0, but must be text"),
+        ("corpus.name=${oc.env:HOME}", "corpus.name is ${oc.env:HOME}, but a setting"),
+    ],
+)
+def test_what_is_out_of_range_never_reaches_params(project, override: str, told: str):
+    before = (project.folder / "params.yaml").read_bytes()
+    done = project.run("dvc", "exp", "run", "-S", override)
     assert done.returncode != 0
-    assert "optimizer.learnin_rate" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "Running stage" not in done.stdout
+    assert done.stderr.splitlines()[0].count(told) == 1
+    assert (project.folder / "params.yaml").read_bytes() == before
+
+
+def test_no_bos_and_no_prompt_is_refused_before_anything_runs(project):
+    words = ("windows=complete", "tokenizer.markers=none")
+    done = project.run("neural-ngram", "run", *(word for each in words for word in ("-S", each)))
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert "generation.prompt is ''" in line
+    assert "give a longer generation.prompt" in line
+
+
+@pytest.mark.promise("reliability")
+@pytest.mark.parametrize(
+    "text",
+    ["Ночью", "At night, she", "it's", "[1, 2]", "1e3", "true", "null", " a ", "back\\slash"],
+)
+def test_text_arrives_as_it_is_typed(pipeline, tmp_path: Path, text: str):
+    project = copy_of(pipeline, tmp_path)
+    samples = project.folder / "artifacts/generation/samples.json"
+    samples.unlink()
+    done = project.stage("generate", f"generation.prompt={text}")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(samples.read_text())["prompt"] == text
+
+
+def test_text_arrives_through_dvc_as_it_is_typed(project):
+    settings = (*SMALL, "generation.prompt=It's 1e3, [she] said")
+    words = [word for setting in settings for word in ("-S", setting)]
+    done = project.run("neural-ngram", "run", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    samples = json.loads((project.folder / "artifacts/generation/samples.json").read_text())
+    assert samples["prompt"] == "It's 1e3, [she] said"
 
 
 @pytest.mark.parametrize("override", ["optimizer.learning_rate=abc", "model.widht=3"])

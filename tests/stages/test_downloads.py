@@ -89,6 +89,7 @@ def test_there_are_presets_with_an_address():
     assert {"names", "ewt", "toy_gpt"} <= set(WITH_ADDRESS)
 
 
+@pytest.mark.promise("boundary")
 @pytest.mark.parametrize("kind", ["plain", "moved"])
 @pytest.mark.parametrize("preset", WITH_ADDRESS)
 def test_every_preset_with_an_address_is_fetched(project, server: str, preset: str, kind: str):
@@ -127,6 +128,7 @@ def test_what_does_not_arrive_whole_is_one_line_and_is_not_kept(
     assert not (project.folder / "data/splits/train.parquet").exists()
 
 
+@pytest.mark.promise("boundary")
 @pytest.mark.parametrize("options", [(), ("--temp",), ("--queue",)], ids=["here", "temp", "queue"])
 def test_an_experiment_fetches_its_corpus(project, server: str, options: tuple[str, ...]):
     settings = [word for text in overrides(server, "names", "moved") for word in ("-S", text)]

@@ -243,6 +243,7 @@ def test_the_audit_hook_alone_says_so_and_holds_python(tmp_path: Path, lacking: 
     assert {told[name] for name in told.keys() - held} == {"read"}
 
 
+@pytest.mark.promise("boundary")
 @pytest.mark.parametrize(
     ("override", "told"),
     [

@@ -16,6 +16,7 @@ from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import read_json, sha256_of_file
 from neural_ngram.configuration import typed
 from neural_ngram.errors import ArtifactError
+from neural_ngram.overrides import for_hydra
 from neural_ngram.settings import Settings
 from neural_ngram.stages import EVALUATION, MODEL, TOKENIZER
 
@@ -38,7 +39,7 @@ def current_settings(overrides: Sequence[str] = ()) -> Settings:
         raise ArtifactError(f"there is no params.yaml in {root}; run from the project's root")
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(root), version_base="1.3"):
-        return typed(compose("params", list(overrides)), root)
+        return typed(compose("params", for_hydra(overrides)), root)
 
 
 def last_run() -> Trained:

@@ -18,9 +18,10 @@ HEAD = """# Every setting
 
 Written by `neural-ngram settings` from [the schema](../src/neural_ngram/settings.py) and from
 `conf/`; the value is what `conf/` gives without overrides. Override any with
-`dvc exp run -S name=value`, choose a preset of a group with `-S group=preset`, and an experiment,
-which overrides several, with `-S experiment=preset`. A name, a type or a range that does not fit
-ends in one line that names it.
+`neural-ngram run -S name=value`, choose a preset of a group with `-S group=preset`, and an
+experiment, which overrides several, with `-S experiment=preset`. A name, a type or a range that
+does not fit ends in one line that names it, before anything runs. `dvc exp run` takes the same, but
+needs quotation marks of its own around text: `-S "generation.prompt='At night, she'"`.
 """
 
 

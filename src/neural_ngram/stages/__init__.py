@@ -23,6 +23,7 @@ from neural_ngram import boundary
 from neural_ngram.boundary import Walls, lookup, parameters_of
 from neural_ngram.configuration import typed
 from neural_ngram.errors import ConfigurationError, NeuralNgramError
+from neural_ngram.overrides import for_hydra
 from neural_ngram.settings import Settings, flatten
 
 __all__ = [
@@ -77,6 +78,7 @@ def enter() -> None:
         )
     try:
         require_text(sys.argv)
+        _overrides(sys.argv[1:])
         given = parameters_of(Path.cwd(), sys.argv[1:])
         if lookup(given, "training.determinism"):
             os.environ |= FIXED_SUMS
@@ -119,9 +121,25 @@ def run(stage: Callable[[Settings], object]) -> None:
                 raise
             sys.exit(f"{_label()}: error: {told}")
 
+    try:
+        sys.argv[1:] = _overrides(sys.argv[1:], say)
+    except ConfigurationError as problem:
+        sys.exit(f"{_label()}: error: {problem}")
     sys.argv += _QUIET_HYDRA
     hydra.main(version_base="1.3", config_path=str(root), config_name="params")(guarded)()
     INTERRUPTION.finish()
+
+
+def _overrides(words: list[str], tell: Callable[[str], object] = lambda line: None) -> list[str]:
+    """The command line with its overrides checked and quoted; Hydra's own flags stay."""
+    sweeps = any(word in ("-m", "--multirun") for word in words)
+    flags = any(word.startswith("-") for word in words)
+    return [
+        word
+        if word.startswith("-") or (flags and "=" not in word)
+        else for_hydra([word], sweeps=sweeps, tell=tell)[0]
+        for word in words
+    ]
 
 
 def _told(problem: Exception) -> str | None:

@@ -6,28 +6,32 @@ are gathered: that of the last run, and those of other runs in MLflow.
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
+from socket import create_server, socket
 from tempfile import TemporaryDirectory
 
 from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import sha256_of_file
 from neural_ngram.commands import Trained, current_settings, last_run
-from neural_ngram.errors import ArtifactError, TrackingError
+from neural_ngram.errors import ArtifactError, ConfigurationError, TrackingError
 from neural_ngram.stages import MODEL
 from neural_ngram.tracking import PastRun, past_runs
 
-__all__ = ["play"]
+__all__ = ["listening", "play"]
 
+PORTS, TRIED = 2**16, 100
 LAST_RUN = "the model in artifacts/"
 
 
 def play(port: int, *, browser: bool) -> None:
-    """Serve the page until interrupted.
+    """Serve the page until interrupted, at `port` of 127.0.0.1 or the next that is free.
 
-    Raises ArtifactError when there is no model, or NiceGUI is not installed.
+    Raises ArtifactError when there is no model, or NiceGUI is not installed, and ConfigurationError
+    when there is no such port or none is free.
     """
     if find_spec("nicegui") is None:
         raise ArtifactError(
@@ -36,7 +40,23 @@ def play(port: int, *, browser: bool) -> None:
         )
     from neural_ngram.commands.playground.page import serve  # noqa: PLC0415 - an extra
 
-    serve(_shelf(), current_settings().generation, port, browser=browser)
+    with listening(port) as door:
+        serve(_shelf(), current_settings().generation, door, browser=browser)
+
+
+def listening(port: int) -> socket:
+    """A socket that listens at `port` of 127.0.0.1, or at the next that is free; 0: any.
+
+    Raises ConfigurationError when there is no such port, or none is free.
+    """
+    if not 0 <= port < PORTS:
+        raise ConfigurationError(f"--port is {port}, but must be from 0 to {PORTS - 1}")
+    for candidate in range(port, min(port + TRIED, PORTS)):
+        with suppress(OSError):
+            return create_server(("127.0.0.1", candidate))
+    raise ConfigurationError(
+        f"no port from {port} to {candidate} of 127.0.0.1 can be opened; give another --port"
+    )
 
 
 def _shelf() -> dict[str, Callable[[], Trained]]:

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from socket import socket
 from typing import Any
 
-from nicegui import run, ui
+from nicegui import app, run, ui
 
 from neural_ngram.commands import Trained
 from neural_ngram.commands.playground import view
@@ -31,13 +32,16 @@ class Play:
     turns: int = 0
 
 
-def serve(shelf: Shelf, asked: GenerationSettings, port: int, *, browser: bool) -> None:
-    """Serve the page at 127.0.0.1 until interrupted."""
+def serve(shelf: Shelf, asked: GenerationSettings, door: socket, *, browser: bool) -> None:
+    """Serve the page through a listening socket of 127.0.0.1 until interrupted."""
     ui.page("/")(lambda: _page(shelf, Play(asked.prompt.encode(), asked)))
-    print(f"playing at http://127.0.0.1:{port}; Ctrl-C ends it", flush=True)
+    port = door.getsockname()[1]
+    line = f"playing at http://127.0.0.1:{port}; Ctrl-C ends it"
+    app.on_startup(lambda: print(line, flush=True))
     ui.run(
         host="127.0.0.1",
         port=port,
+        fd=door.fileno(),
         title="neural n-gram",
         favicon="🎲",
         dark=None,
