@@ -106,6 +106,41 @@ def test_a_way_through_a_folder_below_or_a_new_stage_is_found(
 
 
 @pytest.mark.promise("boundary")
+@pytest.mark.parametrize(
+    ("stage", "dependency"),
+    [
+        ("evaluate", "data/splits/test.parquet"),
+        ("generate", "data/splits/test.parquet"),
+        ("generate", "artifacts/test/metrics.json"),
+        ("generate", "artifacts/test"),
+    ],
+)
+def test_only_evaluate_test_reads_test(
+    project: Path, capsys: pytest.CaptureFixture[str], stage: str, dependency: str
+):
+    for file in ("dvc.lock", "dvc.yaml"):
+        before = (project / file).read_text()
+        declare(project, stage, dependency, file)
+        assert main(["boundary"]) == 1
+        assert f"{stage} reads {dependency}, so what it writes" in capsys.readouterr().err
+        (project / file).write_text(before)
+    assert main(["boundary"]) == 0
+
+
+@pytest.mark.promise("boundary")
+@pytest.mark.parametrize(("flag", "weaker"), [("cache: false, ", ""), (", persist: true", "")])
+def test_figures_on_test_that_would_enter_the_cache_are_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], flag: str, weaker: str
+):
+    text = (project / "dvc.yaml").read_text()
+    place = text.index("artifacts/test/figures.json")
+    changed = text[:place] + text[place:].replace(flag, weaker, 1)
+    (project / "dvc.yaml").write_text(changed)
+    assert main(["boundary"]) == 1
+    assert "artifacts/test/figures.json of evaluate-test would enter" in capsys.readouterr().err
+
+
+@pytest.mark.promise("boundary")
 def test_what_ran_is_judged_too(project: Path, capsys: pytest.CaptureFixture[str]):
     declare(project, "learn-bpe", "data/splits/test.parquet", file="dvc.lock")
     assert main(["boundary"]) == 1

@@ -31,7 +31,8 @@ def test_a_stage_depends_on_exactly_the_code_that_it_imports(stage: str):
 
 
 def test_each_group_of_settings_is_tracked_by_exactly_one_stage():
-    tracked = [group for stage in STAGES.values() for group in stage.get("params", [])]
+    groups = [group for stage in STAGES.values() for group in stage.get("params", [])]
+    tracked = [group for group in groups if "." not in group]  # a part of a group may be read too
     params = yaml.safe_load((ROOT / "params.yaml").read_text())
     assert sorted(tracked) == sorted(params)
 

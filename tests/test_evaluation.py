@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from neural_ngram.charts import decomposition_chart
-from neural_ngram.evaluation import compared, decomposition, gap_cause, logit_rank, mixtures
+from neural_ngram.evaluation import compared, decomposition, few, gap_cause, logit_rank, mixtures
 from neural_ngram.model import Architecture, initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings
@@ -53,7 +53,7 @@ def test_the_gap_above_the_floor_is_put_down_to_its_cause(parts):
     assert parts[1].meaning == "what widths left on train"
 
 
-def test_experiments_are_compared_by_few_figures_and_test_appears_when_scored(parts):
+def test_experiments_are_compared_by_few_figures(parts):
     scored = {"loss_nats": 1.5, "perplexity": 4.48, "accuracy": 0.2, "tokens": 7}
     figures = {"train": {**scored, "loss_nats": 1.25}, "validation": scored, "gap": {"x": 1.0}}
     wanted = {
@@ -64,8 +64,7 @@ def test_experiments_are_compared_by_few_figures_and_test_appears_when_scored(pa
         "mixture": {"loss_nats": 1.35},
     }
     assert compared(figures, parts) == wanted
-    tested = {**scored, "looks": 2}
-    assert compared(figures | {"test": tested}, parts)["test"] == wanted["validation"]
+    assert few({**scored, "evaluation": 2}) == wanted["validation"]
 
 
 def test_the_chart_stacks_those_three_and_shows_the_others(parts):

@@ -98,7 +98,7 @@ def test_a_taken_port_gives_way_to_the_next_and_the_address_answers_once_it_is_s
             said = re.fullmatch(r"playing at (http://127\.0\.0\.1:(\d+)); Ctrl-C ends it\n", line)
             assert said, line
             assert int(said[2]) > port
-            with urllib.request.urlopen(said[1], timeout=PATIENCE) as answer:
+            with urllib.request.urlopen(said[1], timeout=A_PAGE) as answer:
                 assert answer.status == 200
             server.terminate()
 

@@ -32,7 +32,7 @@ def measured() -> Measured:
             "held_out": True,
             "leakage": {"validation": shares | {"character_windows_in_train": {"16": 0.375}}},
         },
-        looks=[{"corpus_sha256": "here"}, {"corpus_sha256": "elsewhere"}],
+        test_evaluations=[{"corpus_sha256": "here"}, {"corpus_sha256": "elsewhere"}],
         samples={"continuations": [{"method": "greedy", "text": HOSTILE, "cycle": 7}]},
         settings={"boundary.mode": "enforced", "generation.prompt": HOSTILE},
         objectives=pd.DataFrame({"step": [0, 10], **losses}),
@@ -82,16 +82,16 @@ def test_figures_stand_on_the_page(text: str):
     assert f">{text}<" in render(measured())
 
 
-def test_looks_are_counted_for_this_split_and_for_all():
-    counts = re.findall(r"Looks at.*?>(\d+)</td>", render(measured()))
+def test_test_evaluations_are_counted_for_this_split_and_for_all():
+    counts = re.findall(r"Test evaluations.*?>(\d+)</td>", render(measured()))
     assert counts == ["1", "2"]
 
 
 def test_a_loss_on_test_is_shown_only_when_it_was_unsealed():
-    assert "on test, look" not in render(measured())
-    unsealed = measured().figures | {"test": {"loss_nats": 1.75, "looks": 3}}
+    assert "on test, evaluation" not in render(measured())
+    unsealed = measured().figures | {"test": {"loss_nats": 1.75, "evaluation": 3}}
     page = render(replace(measured(), figures=unsealed))
-    assert "on test, look 3" in page
+    assert "on test, evaluation no. 3" in page
     assert ">1.750<" in page
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
-from neural_ngram.artifacts import read_array, read_json, write_tensors
+from neural_ngram.artifacts import read_array, read_json, sha256_of_file, write_tensors
 from neural_ngram.configuration import digest, typed
 from neural_ngram.corpus import read_corpus
 from neural_ngram.errors import ArtifactError, ConfigurationError, CorpusError, NeuralNgramError
@@ -212,7 +212,7 @@ def joined(header: dict, body: bytes) -> bytes:
 
 def assert_refused(path: Path) -> None:
     with pytest.raises(NeuralNgramError) as caught:
-        models.load(path)
+        models.load(path, sha256_of_file(path))
     assert str(path) in str(caught.value)
 
 
@@ -267,7 +267,7 @@ def test_a_model_that_describes_itself_in_any_other_way_works_or_is_refused(
         header["__metadata__"]["neural_ngram"] = json.dumps(wrong)
         path.write_bytes(joined(header, body))
         try:
-            model, description = models.load(path)
+            model, description = models.load(path, sha256_of_file(path))
         except NeuralNgramError as problem:
             assert_names(problem, path)
             continue
@@ -286,7 +286,7 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float):
         path = tmp_path / "m.safetensors"
         write_tensors(path, arrays, {"architecture": ARCHITECTURE.describe()})
         with pytest.raises(NeuralNgramError, match=f"{name} holds values that are not finite"):
-            models.load(path)
+            models.load(path, sha256_of_file(path))
 
 
 # Windows

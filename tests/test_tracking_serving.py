@@ -102,7 +102,7 @@ def test_the_folder_holds_no_pickle_and_names_exact_versions_without_a_host(
     folder = packaged_chain
     files = {path for path in folder.rglob("*") if path.is_file()}
     assert {path.suffix for path in files - set((folder / "code").rglob("*"))} == {
-        *("", ".safetensors", ".json", ".txt", ".yaml")
+        *("", ".safetensors", ".sha256", ".json", ".txt", ".yaml")
     }
     code = {path.suffix for path in (folder / "code").rglob("*") if path.is_file()}
     assert code == {".py", ".css", ".html", ".md"}

@@ -30,6 +30,7 @@ __all__ = [
     "read_json",
     "read_table",
     "read_tensors",
+    "read_text",
     "sha256_of_file",
     "write_array",
     "write_csv",
@@ -132,6 +133,12 @@ def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text."""
     with atomic(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def read_text(path: Path) -> str:
+    """Read UTF-8 text."""
+    with _reading(path):
+        return path.read_text(encoding="utf-8")
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

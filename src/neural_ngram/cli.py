@@ -12,15 +12,15 @@ from hydra.errors import HydraException
 
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import write_text
-from neural_ngram.boundary import LEDGER, STORE, dvc_root
+from neural_ngram.boundary import LEDGER, dvc_root
 from neural_ngram.boundary.declaration import Declaration, locked, parameters_of
-from neural_ngram.boundary.graph import prove, render
+from neural_ngram.boundary.graph import SCORER, prove, render, require_seal
 from neural_ngram.boundary.territory import require_readable
 from neural_ngram.configuration import composed
 from neural_ngram.errors import BoundaryError, ConfigurationError, NeuralNgramError
-from neural_ngram.ledger import reconciled
 from neural_ngram.ngram import export_arpa, load_kneser_ney
 from neural_ngram.overrides import for_dvc, for_hydra
+from neural_ngram.recorded import lines, require_recorded
 from neural_ngram.stages import ORACLE, TOKENIZER, escape, require_text
 
 __all__ = ["main"]
@@ -177,17 +177,29 @@ def _boundary(root: Path) -> None:
                 )
                 for stage in repository.index.stages
             ]
+            scorers = [stage for stage in repository.index.stages if stage.addressing == SCORER]
+            outs = [out for stage in scorers for out in stage.outs]
+            cached = [out.def_path for out in outs if out.use_cache or not out.persist]
     except DvcException as problem:
         raise BoundaryError(f"dvc.yaml cannot be read: {problem}; mend it") from problem
     ran = locked(root)
     prove(ran, root=root)
     proof = prove(stages, root=root)
     require_readable([*stages, *ran], (root, dvc_root()), parameters_of(root, []))
+    require_seal([*stages, *ran])
     print("\n".join(render(proof)))
-    (root / STORE).mkdir(exist_ok=True)
-    looks = reconciled(root / LEDGER, root / STORE)
-    splits = {look["corpus_sha256"] for look in looks}
-    print(f"{LEDGER}: {len(looks)} looks at the test partitions of {len(splits)} splits, unbroken")
+    if cached:
+        raise BoundaryError(
+            f"{cached[0]} of {SCORER} would enter DVC's cache, and a figure on test come back from "
+            "there without its line in the ledger; give it `cache: false` and `persist: true`"
+        )
+    require_recorded(root)
+    known = lines()
+    splits = {line["corpus_sha256"] for line in known}
+    print(
+        f"{LEDGER}: {len(known)} test evaluations on the test partitions of {len(splits)} splits, "
+        "unbroken"
+    )
     print(f"proved for dvc.yaml ({len(stages)} stages) and dvc.lock ({len(ran)} that ran)")
 
 

@@ -5,7 +5,7 @@ train, plus the gap between train and validation. Beside it stand the rival (int
 Kneser-Ney over the same windows) and mixtures of the two (Bengio et al. 2003, section 3.1).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,17 @@ from neural_ngram.model import Model, logits, views
 from neural_ngram.ngram import mixture_loss, tuned_weight
 from neural_ngram.scoring import Scores
 
-__all__ = ["Part", "compared", "decomposition", "gap_cause", "logit_rank", "mixtures", "report"]
+__all__ = [
+    "Part",
+    "compared",
+    "decomposition",
+    "few",
+    "flat",
+    "gap_cause",
+    "logit_rank",
+    "mixtures",
+    "report",
+]
 
 Floats = NDArray[np.float64]
 LARGEST_TABLE = 4096
@@ -43,18 +53,27 @@ def report(scores: Scores, *, scored_bytes: int) -> dict[str, Any]:
 def compared(figures: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, dict[str, float]]:
     """The few figures by which experiments are compared, out of all that were measured."""
     nats = {part.part: part.nats for part in parts}
-    partitions = {
-        name: {key: figures[name][key] for key in COMPARED if key in figures[name]}
-        for name in ("validation", "test")
-        if name in figures
-    }
     return {
         "train": {"loss_nats": figures["train"]["loss_nats"]},
-        **partitions,
+        "validation": few(figures["validation"]),
         "floor": {"loss_nats": nats["floor"]},
         "kneser_ney": {"loss_nats": nats["Kneser-Ney"]},
         "mixture": {"loss_nats": nats["tuned mixture"]},
     }
+
+
+def few(figures: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of one partition by which experiments are compared."""
+    return {key: figures[key] for key in COMPARED if key in figures}
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    """Each figure of a tree of them, by its dotted name."""
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
 
 
 def mixtures(

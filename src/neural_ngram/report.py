@@ -36,15 +36,16 @@ class EmbeddingMap:
 class Measured:
     """What the stages wrote of one run; tables have the columns of their CSV files.
 
-    figures: of `evaluate`. split: the report of `split-corpus`. looks: the lines of the ledger.
-    samples: of `generate`. settings: values by dotted name.
+    figures: of `evaluate`, and of `evaluate-test` when test was unsealed. split: the report of
+    `split-corpus`. test_evaluations: the lines of the ledger. samples: of `generate`.
+    settings: values by dotted name.
     """
 
     name: str
     parameters: int
     figures: Mapping[str, Any]
     split: Mapping[str, Any]
-    looks: Sequence[Mapping[str, Any]]
+    test_evaluations: Sequence[Mapping[str, Any]]
     samples: Mapping[str, Any]
     settings: Mapping[str, object]
     objectives: pd.DataFrame
@@ -63,7 +64,7 @@ def render(measured: Measured) -> str:
         measured=measured,
         figures=measured.figures,
         parts={row["part"]: row for row in measured.parts.to_dict("records")},
-        looks=[look for look in measured.looks if _is_of_this_split(look, measured)],
+        of_this_split=[e for e in measured.test_evaluations if _is_of_this_split(e, measured)],
         charts={name: chart.to_dict() for name, chart in _charts(measured).items()},
         library=vl_convert.javascript_bundle(),  # type: ignore[call-arg]
     )
@@ -80,8 +81,8 @@ def embedding_map(
     return EmbeddingMap(tokens, share)
 
 
-def _is_of_this_split(look: Mapping[str, Any], measured: Measured) -> bool:
-    return bool(look["corpus_sha256"] == measured.split["manifest_sha256"])
+def _is_of_this_split(evaluation: Mapping[str, Any], measured: Measured) -> bool:
+    return bool(evaluation["corpus_sha256"] == measured.split["manifest_sha256"])
 
 
 def _charts(measured: Measured) -> dict[str, Chart]:

@@ -41,9 +41,9 @@ aside; the preset says where a path is needed; a setting that is younger than th
 its default). Ours is printed to six decimals and the difference is taken before any rounding.
 Losses are in nats a token; times are on the clock, of a machine that may have had other work.
 Test partitions are sealed, so where a source gives a figure on test, ours is on validation and the
-row says so; on Brown alone test was scored as well (`-S evaluation.unseal_test=true`; each look
-stands in `ledger.jsonl`). There the vocabularies differ too, and perplexities over two vocabularies
-are not comparable: the preset `bengio_brown` says by how much.
+row says so; on Brown alone test was scored as well (`-S evaluation.unseal_test=true`; each test
+evaluation is recorded in `ledger.jsonl`). There the vocabularies differ too, and perplexities over
+two vocabularies are not comparable: the preset `bengio_brown` says by how much.
 """
 
 

@@ -364,7 +364,7 @@ class EvaluationSettings:
         4096, "windows scored at once, at most; changes memory, not results", least=1
     )
     unseal_test: bool = setting(
-        False, "score the test partition too, and enter the look in ledger.jsonl"
+        False, "score the test partition too, and record the test evaluation in ledger.jsonl"
     )
     test_documents: str = setting(
         _SEALED, f"what DVC watches: {_TEST} when unsealed; follows evaluation.unseal_test"

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 SMALL = ("training.max_steps=30", "training.evaluate_every=15", "tokenizer.vocabulary_size=300")
 COPIED = (
     *("conf", "src", "hydra_plugins", "data/corpus", ".dvc/config", ".dvc/plots"),
-    *("dvc.yaml", "params.yaml", ".dvcignore", ".gitignore"),
+    *("dvc.yaml", "params.yaml", ".dvcignore", ".gitignore", "artifacts/test"),
 )
 
 

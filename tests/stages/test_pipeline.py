@@ -14,7 +14,7 @@ from neural_ngram.boundary import landlock
 
 STAGES = (
     *("split-corpus", "learn-bpe", "build-windows", "train"),
-    *("evaluate", "oracle-conditional-entropy", "generate"),
+    *("evaluate", "evaluate-test", "oracle-conditional-entropy", "generate"),
 )
 
 
@@ -24,7 +24,7 @@ def runs(project) -> list[Run]:
     return client.search_runs([experiment.experiment_id])
 
 
-def test_all_seven_stages_run(pipeline):
+def test_all_eight_stages_run(pipeline):
     for stage in STAGES:
         assert f"Running stage '{stage}'" in pipeline.first_output
 

@@ -16,11 +16,13 @@ from pathlib import Path
 from neural_ngram.boundary.declaration import Declaration
 from neural_ngram.errors import BoundaryError
 
-__all__ = ["APART", "RULES", "Rule", "prove", "render", "walks"]
+__all__ = ["APART", "RULES", "SCORER", "Rule", "prove", "render", "require_seal", "walks"]
 
 Walk = tuple[str, ...]
 
 TOKENIZER, WINDOWS, MODEL = "artifacts/tokenizer", "data/windows", "artifacts/model"
+TEST, TEST_FIGURES = "data/splits/test.parquet", "artifacts/test"
+SCORER = "evaluate-test"
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,22 @@ def prove(
                     f"{' → '.join(walk)}; take {walk[-3]} from the deps of {walk[-2]} in dvc.yaml"
                 )
     return {rule.partition: paths for rule, paths in found.items()}
+
+
+def require_seal(stages: Iterable[Declaration]) -> None:
+    """Raise BoundaryError when a figure on test could come back from DVC's cache without its line.
+
+    Only evaluate-test, whose outputs enter no cache, reads test, and no stage reads what it writes.
+    """
+    for stage in stages:
+        for read in stage.reads:
+            if _touch(read, TEST_FIGURES) or (stage.stage != SCORER and _touch(read, TEST)):
+                raise BoundaryError(
+                    f"{stage.stage} reads {read}, so what it writes could bring a figure on test "
+                    f"back from DVC's cache without its line in the ledger; only {SCORER} reads "
+                    f"{TEST}, and no stage reads {TEST_FIGURES}: take it from the deps of "
+                    f"{stage.stage} in dvc.yaml, or run `dvc repro` if dvc.lock alone has it"
+                )
 
 
 def render(found: dict[str, list[Walk]], rules: Iterable[Rule] = RULES) -> Iterator[str]:

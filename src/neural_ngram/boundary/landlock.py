@@ -59,7 +59,7 @@ def _pieces(
     path: str, shut: frozenset[str], free: frozenset[str], above: set[str], *, readable: bool
 ) -> Iterator[str]:
     readable = path in free or (readable and path not in shut)
-    if path not in above:
+    if path not in above or Path(path).is_file():  # `.git` is a file in a worktree
         if readable:
             yield path
         return

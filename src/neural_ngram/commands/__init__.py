@@ -17,8 +17,9 @@ from neural_ngram.artifacts import read_json, sha256_of_file
 from neural_ngram.configuration import typed
 from neural_ngram.errors import ArtifactError
 from neural_ngram.overrides import for_hydra
+from neural_ngram.recorded import test_figures
 from neural_ngram.settings import Settings
-from neural_ngram.stages import EVALUATION, MODEL, TOKENIZER
+from neural_ngram.stages import EVALUATION, MODEL, TEST, TOKENIZER
 
 __all__ = ["Trained", "current_settings", "evaluated", "last_run", "table"]
 
@@ -54,11 +55,25 @@ def last_run() -> Trained:
 
 
 def evaluated() -> dict[str, Any]:
-    """What `evaluate` measured of the last run's model; raises ArtifactError when of another."""
+    """What was measured of the last run's model, on test as well when that was unsealed.
+
+    Raises ArtifactError when it is of another model, BoundaryError when no line of the ledger
+    records the figures on test.
+    """
     figures = read_json(EVALUATION / "figures.json")
     if figures["model_sha256"] != sha256_of_file(MODEL):
         raise ArtifactError(f"{EVALUATION} is of another model than {MODEL}; run `dvc repro`")
-    return figures
+    return figures | _on_test(figures["model_sha256"])
+
+
+def _on_test(model_sha256: str) -> dict[str, Any]:
+    """The figures on test, when it was unsealed; raises BoundaryError when no line records them."""
+    found = test_figures()
+    if found is None:
+        return {}
+    if found["model_sha256"] != model_sha256:
+        raise ArtifactError(f"{TEST} is of another model than {MODEL}; run `dvc repro`")
+    return {"test": found["test"]}
 
 
 def table(header: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:

@@ -6,12 +6,11 @@ import numpy as np
 
 from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_csv, read_json, write_text
-from neural_ngram.boundary import LEDGER
 from neural_ngram.commands import Trained, current_settings, evaluated, last_run
 from neural_ngram.commands.inspection import label
-from neural_ngram.ledger import read
 from neural_ngram.model import parameter_count
 from neural_ngram.neighbours import principal_plane
+from neural_ngram.recorded import lines
 from neural_ngram.report import EmbeddingMap, Measured, embedding_map, render
 from neural_ngram.settings import flatten
 from neural_ngram.stages import (
@@ -41,7 +40,7 @@ def write_report() -> None:
             parameters=parameter_count(run.model.architecture),
             figures=figures,
             split=read_json(SPLIT_REPORT),
-            looks=read(LEDGER),
+            test_evaluations=lines(),
             samples=read_json(GENERATION / "samples.json"),
             settings={name: value for name, value, _ in flatten(settings)},
             objectives=read_csv(TRAINING / "objectives.csv"),

@@ -8,10 +8,12 @@ from omegaconf import OmegaConf
 
 from neural_ngram.artifacts import write_text
 from neural_ngram.configuration import composed, typed
+from neural_ngram.ledger import confirm
+from neural_ngram.recorded import lines
 from neural_ngram.results import Figure, Measured, read_figures, render, render_speed
 from neural_ngram.settings import Settings
 from neural_ngram.stages import parameters
-from neural_ngram.tracking import newest_run
+from neural_ngram.tracking import PastRun, newest_run
 
 __all__ = ["write_results"]
 
@@ -52,12 +54,20 @@ def _measured(experiment: str, figures: list[Figure]) -> Measured | None:
         for place in places
         if place.startswith(("metric:", "mean:", "perplexity:"))
     }
+    _require_recorded(run)
     files = {"evidence": "training/evidence.json", "generation": "generation/samples.json"}
     return Measured(
         run.seconds,
         {name: run.history(name) for name in names},
         {kind: run.json(path) for kind, path in files.items()},
     )
+
+
+def _require_recorded(run: PastRun) -> None:
+    """Raise BoundaryError when the run has a loss on test that no line of the ledger records."""
+    for loss in run.history("test.loss_nats").values():
+        figures = {"model_sha256": run.model_sha256, "loss_nats": loss}
+        confirm(lines(), figures, f"the MLflow run {run.run_id} ({run.name})")
 
 
 def _machine() -> str:

@@ -27,13 +27,14 @@ from neural_ngram.model.network import (
     views,
     without_autograd,
 )
-from neural_ngram.model.storage import load, save
+from neural_ngram.model.storage import hash_file, load, save
 from neural_ngram.model.threads import thread_count
 
 __all__ = [
     "Architecture",
     "Model",
     "bias_names",
+    "hash_file",
     "initialise",
     "load",
     "log_probabilities_of",

@@ -1,28 +1,48 @@
-"""A model on disk: weights, architecture, and the hashes of what it was made from."""
+"""A model on disk: weights, architecture, and the hashes of what it was made from.
+
+Beside the weights lies the record of their hash, as `sha256sum --check` reads it, so that they are
+verified wherever both are copied to.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from neural_ngram.artifacts import read_tensors, write_tensors
-from neural_ngram.errors import ModelError
+from neural_ngram.artifacts import (
+    read_tensors,
+    read_text,
+    sha256_of_file,
+    write_tensors,
+    write_text,
+)
+from neural_ngram.errors import ArtifactError, ModelError
 from neural_ngram.model.architecture import Architecture
 from neural_ngram.model.network import Model, restore
 
-__all__ = ["load", "save"]
+__all__ = ["hash_file", "load", "save"]
+
+
+def hash_file(path: Path) -> Path:
+    """Where the hash of a model file is recorded."""
+    return path.with_name(f"{path.name}.sha256")
 
 
 def save(model: Model, path: Path, origin: Mapping[str, Any]) -> None:
-    """Write a safetensors file; the same model gives the same bytes."""
+    """Write a safetensors file and the record of its hash; the same model gives the same bytes."""
     arrays = {name: weights.detach().numpy() for name, weights in model.parameters.items()}
     write_tensors(path, arrays, {**origin, "architecture": model.architecture.describe()})
+    write_text(hash_file(path), f"{sha256_of_file(path)}  {path.name}\n")
 
 
-def load(path: Path) -> tuple[Model, dict[str, Any]]:
+def load(path: Path, sha256: str | None = None) -> tuple[Model, dict[str, Any]]:
     """A saved model, and the description it was saved with.
 
-    Raises ArtifactError when the file is missing or damaged, ModelError when its parts do not fit.
+    sha256: of the file, as an MLflow run has it; None: as the record beside the file has it.
+
+    Raises ArtifactError when the file is missing, damaged or not the recorded one, ModelError when
+    its parts do not fit.
     """
+    _verify(path, sha256)
     arrays, description = read_tensors(path)
     if not isinstance(description.get("architecture"), dict):
         raise ModelError(f"{path} describes no architecture; train it again")
@@ -31,3 +51,14 @@ def load(path: Path) -> tuple[Model, dict[str, Any]]:
         return restore(architecture, arrays), description
     except ModelError as problem:
         raise ModelError(f"{path}: {problem}") from problem
+
+
+def _verify(path: Path, sha256: str | None) -> None:
+    found = sha256_of_file(path)
+    recorded = sha256 or read_text(hash_file(path)).partition(" ")[0].strip()
+    if found != recorded:
+        raise ArtifactError(
+            f"{path} is not the recorded model: its SHA-256 is {found}, recorded is "
+            f"{recorded[:64]!r}; copy the model again together with {hash_file(path).name}, or "
+            "delete it and run `dvc repro`"
+        )

@@ -25,6 +25,7 @@ from neural_ngram.configuration import typed
 from neural_ngram.errors import ConfigurationError, NeuralNgramError
 from neural_ngram.overrides import for_hydra
 from neural_ngram.settings import Settings, flatten
+from neural_ngram.unfinished import mark
 
 __all__ = [
     "cache",
@@ -47,6 +48,7 @@ WINDOWS = Path("data/windows")
 MODEL = Path("artifacts/model/model.safetensors")
 TRAINING = Path("artifacts/training")
 EVALUATION = Path("artifacts/evaluation")
+TEST = Path("artifacts/test")
 ORACLE = Path("artifacts/oracle")
 GENERATION = Path("artifacts/generation")
 
@@ -82,6 +84,8 @@ def enter() -> None:
         given = parameters_of(Path.cwd(), sys.argv[1:])
         if lookup(given, "training.determinism"):
             os.environ |= FIXED_SUMS
+        if "DVC_STAGE" in os.environ:
+            mark(Path.cwd(), label, given)
         _walls = boundary.enter(label, given)
     except (NeuralNgramError, OSError) as problem:
         sys.exit(f"{label}: error: {problem}")

@@ -5,7 +5,6 @@ from neural_ngram.stages import enter
 if __name__ == "__main__":
     enter()
 
-from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -16,7 +15,6 @@ from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_figure, write_json
-from neural_ngram.boundary import LEDGER
 from neural_ngram.breakdown import (
     calibration,
     calibration_error,
@@ -29,6 +27,7 @@ from neural_ngram.evaluation import (
     Part,
     compared,
     decomposition,
+    flat,
     gap_cause,
     logit_rank,
     mixtures,
@@ -52,7 +51,6 @@ from neural_ngram.stages import (
     walls,
 )
 from neural_ngram.stages.summary import show, summary
-from neural_ngram.stages.unsealed import enter_in_ledger, read_test
 from neural_ngram.tracking import find_run
 from neural_ngram.windows import Windows
 
@@ -76,9 +74,9 @@ def main(settings: Settings) -> None:
     _save(figures, parts, scored)
     with find_run(sha256_of_file(MODEL), run_name(settings), parameters(settings)) as tracked:
         tracked.boundary("evaluate", walls().kind)
-        tracked.metrics(dict(_flat(figures)), settings.training.max_steps)
-        tracked.metrics(dict(_flat(counted)))
-        tracked.metrics(dict(_flat({"leakage": split_report["leakage"]})))
+        tracked.metrics(dict(flat(figures)), settings.training.max_steps)
+        tracked.metrics(dict(flat(counted)))
+        tracked.metrics(dict(flat({"leakage": split_report["leakage"]})))
         tracked.artifact(EVALUATION, "evaluation")
         for table in ("entropies.csv", "discounts.csv"):
             tracked.artifact(ORACLE / table, "oracle")
@@ -135,7 +133,8 @@ def _scored(
     figures: dict[str, Any] = {}
     scored: Scored = {}
     unknown = tokenizers.load(TOKENIZER).unknown
-    for name, windows, described in _partitions(settings):
+    for name in ("train", "validation"):
+        windows, described = token_windows.load(WINDOWS / name)
         if described["tokenizer_sha256"] != origin["tokenizer_sha256"]:
             raise ArtifactError(
                 f"{MODEL} was trained with another tokenizer than the windows of {name} were made "
@@ -146,43 +145,17 @@ def _scored(
         figures[name] = report(scores, scored_bytes=described["scored_bytes"])
         if unknown is not None:
             figures[name]["unknown_share"] = float((windows.targets() == unknown).mean())
-        if name == "test":
-            figures[name]["looks"] = enter_in_ledger(figures[name])
-            say(f"test is unsealed: look {figures[name]['looks']} at this partition, in {LEDGER}")
-    for name in figures.keys() - {"train"}:
-        seen = seen_in_train(scored["train"][0], scored[name][0])
-        figures[name]["windows_seen_in_train"] = seen
+    seen = seen_in_train(scored["train"][0], scored["validation"][0])
+    figures["validation"]["windows_seen_in_train"] = seen
     return figures, scored
 
 
 def _mix(figures: dict[str, Any], scored: Scored) -> None:
-    """Add the mixtures with the rival; on test with the weight that was tuned on validation."""
+    """Add the mixtures with the rival, their weight tuned on validation."""
     rival = load_kneser_ney(ORACLE / "kneser_ney.safetensors")
     windows, scores = scored["validation"]
     rival_N = rival.log_probabilities(windows)
     figures["mixture"] = mixtures(scores.log_probabilities, rival_N)
-    if "test" in scored:
-        windows, scores = scored["test"]
-        rival_N = rival.log_probabilities(windows)
-        weight = figures["mixture"]["tuned"]["model_weight"]
-        figures["test"]["kneser_ney"] = {"loss_nats": -float(rival_N.mean())}
-        figures["test"]["mixture"] = mixtures(scores.log_probabilities, rival_N, weight=weight)
-
-
-def _partitions(settings: Settings) -> Iterator[tuple[str, Windows, dict[str, Any]]]:
-    """Name, windows and description of what is scored."""
-    if settings.evaluation.unseal_test:
-        yield "test", *read_test(settings)
-    for name in ("train", "validation"):
-        yield name, *token_windows.load(WINDOWS / name)
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
 
 
 if __name__ == "__main__":

@@ -22,17 +22,19 @@ def summary(
     metrics: of the model. counted: of the stage oracle-conditional-entropy.
     """
     rows: list[tuple[str, ...]] = []
+    floor = ""
+    if "train" in metrics:
+        floor = f"{counted['oracle'][f'k{context_length}']['entropy_nats']:.4f}"
     for name in ("train", "validation", "test"):
         if name in metrics:
             own = metrics[name]
-            floor = counted["oracle"][f"k{context_length}"]["entropy_nats"]
             rival = own.get("kneser_ney") or counted["kneser_ney"][name]
             figures = (
                 f"{own['tokens']:,}",
                 f"{own['loss_nats']:.4f}",
                 f"{own.get('perplexity', math.inf):.2f}",
                 f"{own.get('bits_per_byte', math.nan):.4f}",
-                f"{floor:.4f}" if name == "train" else "",
+                floor if name == "train" else "",
                 f"{rival['loss_nats']:.4f}",
             )
             rows.append((name, *figures))

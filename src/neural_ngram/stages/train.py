@@ -142,7 +142,7 @@ def _log(tracked: Run, record: Record, origins: dict[str, dict[str, Any]]) -> No
     for objective in record.objectives:
         tracked.metric("train.loss_nats", objective.train_loss_nats, objective.step)
         tracked.metric("validation.loss_nats", objective.validation_loss_nats, objective.step)
-    tracked.artifact(MODEL, "model")
+    tracked.artifact(MODEL.parent, "model")
     tracked.artifact(TRAINING, "training")
 
 

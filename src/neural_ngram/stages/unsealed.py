@@ -1,24 +1,85 @@
-"""The test partition, when `evaluation.unseal_test=true` opens it: read, and entered in the ledger.
+"""The test partition, when `evaluation.unseal_test=true` opens it: read, scored and recorded.
 
-Nothing here prints, logs or raises with a word of its text.
+The line in the ledger comes first: no figure is written, logged or printed without it. Nothing here
+prints, logs or raises with a word of the test documents.
 """
 
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
-from neural_ngram.artifacts import read_json, read_table, sha256_of_file
+from neural_ngram.artifacts import read_json, read_table, sha256_of_file, write_json
 from neural_ngram.boundary import LEDGER, STORE, dvc_root
-from neural_ngram.errors import TokenizerError
-from neural_ngram.ledger import Look, record
+from neural_ngram.errors import ArtifactError, TokenizerError
+from neural_ngram.evaluation import few, flat, mixtures, report
+from neural_ngram.leakage import seen_in_train
+from neural_ngram.ledger import Evaluation, number_of, record
+from neural_ngram.ngram import load_kneser_ney
+from neural_ngram.scoring import score
 from neural_ngram.settings import Settings
-from neural_ngram.stages import MODEL, SPLIT_REPORT, TOKENIZER
-from neural_ngram.tracking import git_commit
+from neural_ngram.stages import (
+    EVALUATION,
+    MODEL,
+    ORACLE,
+    SPLIT_REPORT,
+    TEST,
+    TOKENIZER,
+    WINDOWS,
+    parameters,
+    run_name,
+    say,
+    walls,
+)
+from neural_ngram.stages.summary import show, summary
+from neural_ngram.tracking import find_run, git_commit
 from neural_ngram.windows import Windows
 
-__all__ = ["enter_in_ledger", "read_test"]
+__all__ = ["evaluate", "read_test"]
+
+
+def evaluate(settings: Settings) -> None:
+    """Score every window of test once, record that, then save and log."""
+    model, origin = models.load(MODEL)
+    torch.set_num_threads(models.thread_count(model.architecture, settings.training))
+    figures = _figures(settings, model, origin)
+    line = record(
+        dvc_root() / LEDGER, _evaluation(figures), dvc_root() / STORE, Path.cwd() / LEDGER
+    )
+    figures["evaluation"] = number_of(line)
+    say(f"test is unsealed: evaluation no. {figures['evaluation']} on this test split, in {LEDGER}")
+    show(summary({"test": figures}, {}, model.architecture.context_length))
+    subject = {key: line[key] for key in ("model_sha256", "tokenizer_sha256", "corpus_sha256")}
+    write_json(TEST / "figures.json", {"test": figures, **subject})
+    shown = few(figures) | {"evaluation": figures["evaluation"]}
+    write_json(TEST / "metrics.json", {"test": shown})
+    with find_run(subject["model_sha256"], run_name(settings), parameters(settings)) as tracked:
+        tracked.boundary("evaluate-test", walls().kind)
+        tracked.metrics(dict(flat({"test": figures})), settings.training.max_steps)
+        tracked.artifact(TEST, "test")
+
+
+def _figures(settings: Settings, model: models.Model, origin: dict[str, Any]) -> dict[str, Any]:
+    """The model, the baseline and their mixtures on test, with the weight tuned on validation."""
+    windows, described = read_test(settings)
+    if described["tokenizer_sha256"] != origin["tokenizer_sha256"]:
+        raise ArtifactError(f"{MODEL} was trained with another tokenizer; run `dvc repro`")
+    scores = score(model, windows, batch_size=settings.evaluation.batch_size)
+    figures = report(scores, scored_bytes=described["scored_bytes"])
+    unknown = tokenizers.load(TOKENIZER).unknown
+    if unknown is not None:
+        figures["unknown_share"] = float((windows.targets() == unknown).mean())
+    train, _ = token_windows.load(WINDOWS / "train")
+    figures["windows_seen_in_train"] = seen_in_train(train, windows)
+    weight = read_json(EVALUATION / "figures.json")["mixture"]["tuned"]["model_weight"]
+    baseline_N = load_kneser_ney(ORACLE / "kneser_ney.safetensors").log_probabilities(windows)
+    figures["kneser_ney"] = {"loss_nats": -float(baseline_N.mean())}
+    figures["mixture"] = mixtures(scores.log_probabilities, baseline_N, weight=weight)
+    return figures
 
 
 def read_test(settings: Settings) -> tuple[Windows, dict[str, Any]]:
@@ -38,15 +99,13 @@ def read_test(settings: Settings) -> tuple[Windows, dict[str, Any]]:
     return windows, counts | {"tokenizer_sha256": sha256_of_file(TOKENIZER / "tokenizer.json")}
 
 
-def enter_in_ledger(metrics: dict[str, Any]) -> int:
-    """Record that the model was scored on test; returns how many looks at this split that makes."""
-    look = Look(
+def _evaluation(figures: dict[str, Any]) -> Evaluation:
+    return Evaluation(
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=git_commit(),
         model_sha256=sha256_of_file(MODEL),
         tokenizer_sha256=sha256_of_file(TOKENIZER / "tokenizer.json"),
         corpus_sha256=read_json(SPLIT_REPORT)["manifest_sha256"],
-        loss_nats=metrics["loss_nats"],
-        tokens=metrics["tokens"],
+        loss_nats=figures["loss_nats"],
+        tokens=figures["tokens"],
     )
-    return record(dvc_root() / LEDGER, look, dvc_root() / STORE)

@@ -1,7 +1,7 @@
 """A model and its tokenizer as a folder that MLflow can serve.
 
 MLmodel             signature, how to load it
-model/              model.safetensors, tokenizer.json
+model/              model.safetensors, the record of its hash, tokenizer.json
 code/               this package, so that it loads wherever its requirements are installed
 requirements.txt    their exact versions
 input_example.json  serving_input_example.json
@@ -54,6 +54,7 @@ def package(folder: Path, model: Path, tokenizer: Path) -> None:
     """
     (folder / "model").mkdir()
     shutil.copy(model, folder / "model/model.safetensors")
+    shutil.copy(models.hash_file(model), folder / "model/model.safetensors.sha256")
     shutil.copy(tokenizer / "tokenizer.json", folder / "model")
     length = models.load(model)[0].architecture.context_length
     example = _example(folder, _prompt(tokenizers.load(tokenizer), length))

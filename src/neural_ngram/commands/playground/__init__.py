@@ -80,7 +80,7 @@ def _loaded(past: PastRun) -> Trained:
     with TemporaryDirectory() as copy:
         file = past.download("model", Path(copy)) / "model.safetensors"
         folder = past.download("tokenizer", Path(copy))
-        model, origin = models.load(file)
+        model, origin = models.load(file, past.model_sha256)
         if sha256_of_file(folder / "tokenizer.json") != origin["tokenizer_sha256"]:
             raise ArtifactError(f"the tokenizer of run {past.run_id} is not that of its model")
         return Trained(model, tokenizers.load(folder), origin)
