@@ -1,5 +1,6 @@
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -165,13 +166,186 @@ def test_a_folder_is_read_in_order_of_names_one_document_a_text_file(write):
     write("in/a.jsonl", '{"text": "first"}')
     write("in/notes.md", "not read")
     path = write("in/c/a.txt", "third").parent.parent
-    found = read_corpus(path)
+    found = read_corpus(path, files=["*"])
     assert [(d.id, d.text, d.source) for d in found.documents] == [
         ("a:1", "first", "a.jsonl"),
         ("b", "two\nlines\n", "b.txt"),
         ("c/a", "third", "a.txt"),
     ]
     assert found.counts["files"] == 3
+    assert found.counts["files_of_other_endings_left_out"] == 1
+
+
+@pytest.mark.parametrize("name", ["A.TXT", "a.JsonL", "a.JSON", "a.CoNLLU"])
+def test_an_ending_may_be_in_capitals(write, name):
+    contents = {
+        ".txt": "one\n",
+        ".jsonl": '{"text": "one"}',
+        ".json": '[{"text": "one"}]',
+        ".conllu": f"# text = one\n{TOKEN}\n",
+    }
+    assert texts(write(name, contents[Path(name).suffix.lower()])) == ["one"]
+
+
+def test_files_of_several_formats_are_refused_until_some_are_chosen(write):
+    write("in/LICENSE.txt", "All rights reserved.")
+    write("in/README.TXT", "A treebank.")
+    path = write("in/ud/a.conllu", f"# text = one\n{TOKEN}\n").parent.parent
+    assert complaint(path) == (
+        f"{path} mixes formats (1 .conllu, 2 .txt); choose the files that are the corpus, for "
+        "example corpus.files=['*.conllu'] (['*'] for all of them)"
+    )
+    found = read_corpus(path, files=["*.conllu"])
+    assert [document.text for document in found.documents] == ["one"]
+    assert found.counts["files_not_chosen"] == 2
+    assert texts(path, files=["ud/*", "README*"]) == ["A treebank.", "one"]
+
+
+def test_patterns_that_match_no_file_are_told(write):
+    path = write("in/a.txt", "one").parent
+    assert complaint(path, files=["*.json"]) == (
+        f"corpus.files is ['*.json'], which matches none of the 1 files of {path}; "
+        "correct the patterns"
+    )
+
+
+@pytest.mark.promise("reliability")
+def test_what_is_left_out_of_a_folder_is_counted_by_its_reason(write):
+    path = write("in/a.txt", "one").parent
+    for name in (".DS_Store", "._a.txt", ".hidden.txt", ".ipynb_checkpoints/a.txt", ".git/x/y.txt"):
+        write(f"in/{name}", b"\xff\0")
+    write("in/b/notes.md", "x")
+    write("in/b/old.txt.gz", b"\x1f\x8b")
+    write("elsewhere/more.txt", "not read")
+    (path / "lost.txt").symlink_to("nowhere.txt")
+    (path / "linked").symlink_to("../elsewhere")
+    (path / "here.txt").symlink_to("../elsewhere/more.txt")
+    os.mkfifo(path / "pipe.txt")
+    found = read_corpus(path)
+    assert [document.id for document in found.documents] == ["a", "here"]
+    assert {key: n for key, n in found.counts.items() if key.endswith("left_out")} == {
+        "hidden_files_left_out": 5,
+        "files_of_other_endings_left_out": 2,
+        "dangling_links_left_out": 1,
+        "linked_folders_left_out": 1,
+        "special_files_left_out": 1,
+    }
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert "is neither a file nor a folder" in complaint(tmp_path / "pipe.txt")
+
+
+@pytest.mark.promise("reliability")
+def test_file_names_that_are_not_utf8_are_all_named(write):
+    path = write("in/fine.txt", "one").parent
+    for name in (b"caf\xe9.txt", b"na\xefve.txt"):
+        Path(os.fsdecode(os.fsencode(path) + b"/" + name)).write_text("two")
+    assert complaint(path) == (
+        f"2 of the 3 files of {path} have names that are not UTF-8: caf\\xe9.txt, na\\xefve.txt; "
+        "rename them"
+    )
+
+
+@pytest.mark.promise("reliability")
+def test_all_bad_files_are_named_and_what_to_do_is_said_once(write):
+    for name in ("a", "c"):
+        write(f"in/{name}.jsonl", b'{"text": "\xe9"}')
+    write("in/d.jsonl", '{"body": "x"}')
+    path = write("in/b.jsonl", '{"text": "fine"}').parent
+    told = complaint(path)
+    assert told.startswith("3 of 4 files cannot be read: ")
+    assert "b.jsonl" not in told
+    for name in (
+        "a.jsonl is not UTF-8: byte 0xe9 on line 1",
+        "c.jsonl is not",
+        "d.jsonl line 1 ha",
+    ):
+        assert f"{path}/{name}" in told
+    assert told.count("set corpus.encoding") == 1
+    assert "\n" not in told
+
+
+def test_a_folder_of_thousands_of_bad_files_is_told_in_one_line(write):
+    for n in range(300):
+        path = write(f"in/{n:03}.txt", b"\xff").parent
+    told = complaint(path)
+    assert told.startswith("300 of 300 files cannot be read: ")
+    assert told.endswith("; and 200 more")
+    assert told.count(".txt") == 100
+
+
+OLD = "Der Bär\nfuhr weg.\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("latin-1", OLD),
+        ("cp1252", OLD + "“€”\n"),
+        ("cp1251", "Ночь\nи день\n"),
+        ("koi8-r", "Ночь\nи день\n"),
+        ("gb18030", "夜\n与昼\n"),
+        ("utf-16", OLD + "\U0001f600\n"),
+        ("utf-16-le", "Ночь\nи день\n"),
+        ("utf-16-be", "Ночь\nи день\n"),
+    ],
+)
+def test_old_encodings_are_read_when_they_are_named(write, encoding, text):
+    path = write("a.txt", text.encode(encoding))
+    found = read_corpus(path, encoding=encoding)
+    assert [document.text for document in found.documents] == text.splitlines()
+    assert found.counts["files_with_bom"] == (encoding == "utf-16")
+    assert texts(path, encoding=encoding, unit="corpus") == [text]
+    assert str(path) in complaint(path)
+
+
+def test_what_does_not_fit_an_encoding_is_named_with_the_byte(write):
+    path = write("a.txt", b"fine\n\x81\n")
+    assert complaint(path, encoding="cp1252").startswith(
+        f"{path} is not cp1252: byte 0x81 on line 2, byte offset 5 ("
+    )
+    path = write("b.txt", b"\xff\xfea")
+    assert str(path) in complaint(path, encoding="utf-16")
+    path = write("c.txt", b"+2AA-")  # a lone surrogate in UTF-7
+    assert str(path) in complaint(path, encoding="utf-7")
+
+
+def test_utf16_with_a_mark_is_advised(write):
+    path = write("a.txt", "one\n".encode("utf-16"))
+    assert complaint(path).endswith("; set corpus.encoding=utf-16")
+
+
+@pytest.mark.promise("reliability")
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+@pytest.mark.parametrize("text", ["one two\n", "Ночь, улица, фонарь.\nАптека и день.\n"])
+def test_text_full_of_nul_is_not_utf8(write, encoding, text):
+    path = write("a.txt", text.encode(encoding))
+    told = complaint(path)
+    assert told.startswith(f"{path} holds {text.encode(encoding).count(0)} NUL in ")
+    assert "corpus.encoding" in told
+
+
+def test_a_few_nul_and_marks_within_the_text_are_kept_and_counted(write):
+    text = "abc " * 100 + "\0" + "\n\ufeffnext\n"
+    found = read_corpus(write("a.txt", text))
+    assert "\n".join(document.text for document in found.documents) + "\n" == text
+    assert found.counts["nul_characters"] == found.counts["byte_order_marks_within_text"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", "one\rtwo\r"),
+        ("a.jsonl", '{"text": "one"}\r{"text": "two"}\r'),
+        ("a.conllu", f"# newdoc\n# text = one\n{TOKEN}\n# newdoc\n# text = two\n{TOKEN}\n"),
+    ],
+)
+def test_the_line_ends_of_old_systems_are_line_ends(write, name, content):
+    found = read_corpus(write(name, content.replace("\n", "\r")))
+    assert [document.text for document in found.documents] == ["one", "two"]
+    assert found.counts["files_with_cr_line_ends"] == 1
 
 
 def test_text_files_of_one_name_in_two_folders_are_two_documents(write):
@@ -180,10 +354,9 @@ def test_text_files_of_one_name_in_two_folders_are_two_documents(write):
     assert [document.id for document in read_corpus(path).documents] == ["neg/1", "pos/1"]
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.json", "a.jsonl", "a.conllu"])
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.conllu"])
 def test_the_corpus_can_be_one_document(write, name):
     content = {
-        "a.txt": "One.\n\nTwo.\n",
         "a.json": '[{"text": "One."}, {"text": "Two."}]',
         "a.jsonl": '{"text": "One."}\n{"text": "Two."}',
         "a.conllu": f"# text = One.\n{TOKEN}\n# newdoc\n# text = Two.\n{TOKEN}\n",
@@ -221,7 +394,7 @@ def test_a_missing_corpus_is_named(tmp_path):
     assert complaint(path) == f"there is no corpus at {path}; check corpus.path"
 
 
-@pytest.mark.parametrize("name", ["a.pdf", "a", "a.TXT", "in/a.md"])
+@pytest.mark.parametrize("name", ["a.pdf", "a", "a.txt.gz", "in/a.md"])
 def test_an_unknown_format_lists_the_known_ones(write, name, tmp_path):
     path = write(name, "text")
     path = path.parent if path.parent != tmp_path else path
@@ -404,6 +577,48 @@ def test_marks_stand_before_documents_and_paragraphs(write):
     both = texts(path, unit="corpus", document_mark="<d>", paragraph_mark="<p>")
     assert both == ["<d>\n<p>\na b\nc\n<p>\nd\n<d>\n<p>\ne"]
     assert texts(path, paragraph_mark="<p>") == ["<p>\na b\nc\n<p>\nd", "<p>\ne"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["One.\n\n\n  two\n\n", "\n\nOne.\r\n\r\nTwo.", "a\rb\r", "\u2028a\x0c\n \n", "x"],
+)
+def test_a_text_file_as_one_text_comes_through_byte_for_byte(write, content):
+    path = write("a.txt", content)
+    (document,) = read_corpus(path, unit="corpus").documents
+    assert document.text.encode() == path.read_bytes()
+    assert (document.id, document.source) == ("a", "a.txt")
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_paragraph_marks_stand_where_blank_lines_part_paragraphs(write, line_end):
+    play = "ANNA:\nHello.\n\nBEN:\nHello\nyou.\n \t\n\nANNA:\nBye.\n"
+    path = write("a.txt", play.replace("\n", line_end))
+    assert texts(path, unit="corpus", document_mark="<d>", paragraph_mark="<p>") == [
+        "<d>\n<p>\nANNA:\nHello.\n<p>\nBEN:\nHello\nyou.\n<p>\nANNA:\nBye.\n"
+    ]
+
+
+def test_a_well_known_play_file_keeps_every_character(real_data):
+    path = real_data("shakespeare/input.txt")
+    assert texts(path, unit="corpus") == [path.read_text(encoding="ascii")]
+    (marked,) = texts(path, unit="corpus", paragraph_mark="<p>")
+    speeches = path.read_text(encoding="ascii").strip().split("\n\n")
+    assert marked.split().count("<p>") == len(speeches) == 7222
+
+
+PARAGRAPHS = (
+    f"# newdoc id = d1\n# newpar id = p1\n# text = One.\n{TOKEN}\n# text = Two.\n{TOKEN}\n"
+    f"# newpar\n# text = Three.\n{TOKEN}\n# newdoc\n# newpar\n# text = Four.\n{TOKEN}\n"
+)
+
+
+def test_one_mark_stands_before_each_paragraph_of_conllu(write):
+    path = write("a.conllu", PARAGRAPHS)
+    assert texts(path) == ["One.\nTwo.\nThree.", "Four."]
+    marked = ["<p>\nOne.\nTwo.\n<p>\nThree.", "<p>\nFour."]
+    assert texts(path, paragraph_mark="<p>") == marked
+    assert texts(path, paragraph_mark="<p>", unit="corpus") == ["\n".join(marked)]
 
 
 def test_a_mark_that_the_text_holds_is_refused(write):

@@ -1,6 +1,6 @@
 """Overlap of partitions: what is counted, against counting by hand and published figures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +9,10 @@ from builders import documents
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neural_ngram.corpus import read_corpus
-from neural_ngram.duplicates import overlaps
+from neural_ngram import duplicates
+from neural_ngram.candidates import MOST
+from neural_ngram.corpus import Document, read_corpus
+from neural_ngram.duplicates import alike, links, overlaps
 from neural_ngram.errors import PartitionError
 from neural_ngram.leakage import measure, require, seen_in_train
 from neural_ngram.partition import split_documents
@@ -129,3 +131,68 @@ def test_the_official_split_of_ewt_overlaps_as_reported(real_data: Callable[[str
     assert round(report["test"]["same_text_in_train"] * 2077) == 93
     assert report["test"]["near_duplicate_in_train"] == pytest.approx(0.0645, abs=0.001)
     assert report["test"]["character_windows_in_train"]["8"] == pytest.approx(0.5278, abs=1e-4)
+
+
+def templated(count: int) -> list[Document]:
+    """Documents of one template, most of which are nearly alike and none the same."""
+    generator = np.random.default_rng(count)
+    return documents(
+        *(
+            f"The ferry left at {n} with {generator.integers(1000)} bicycles on deck. Nobody "
+            "waved, but the dog of the harbour office barked twice."
+            for n in range(count)
+        )
+    )
+
+
+def connected(pairs: Iterable[tuple[object, object]]) -> int:
+    """How many parts a graph has, of the nodes that its edges name."""
+    part: dict[object, object] = {}
+
+    def root(node: object) -> object:
+        while part.setdefault(node, node) != node:
+            node = part[node]
+        return node
+
+    for one, other in pairs:
+        part[root(one)] = root(other)
+    return len({root(node) for node in part})
+
+
+@pytest.mark.promise("reliability")
+def test_comparisons_grow_with_templated_text_and_not_with_its_square(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    compared = 0
+
+    def counted(one: np.ndarray, other: np.ndarray) -> float:
+        nonlocal compared
+        compared += 1
+        return jaccard(one, other)
+
+    jaccard = duplicates._jaccard
+    monkeypatch.setattr(duplicates, "_jaccard", counted)
+    needed = {}
+    for count in (300, 1200):
+        compared, made = 0, templated(count)
+        list(alike(made, made, 0.8))
+        needed[count] = compared
+        assert compared <= MOST * count
+    assert needed[1200] < 5 * needed[300]
+
+
+def test_in_templated_text_nearly_all_near_duplicates_are_found():
+    made = templated(600)
+    shingles = [{d.text.casefold()[n : n + 5] for n in range(len(d.text) - 4)} for d in made]
+
+    def similarity(one: int, other: int) -> float:
+        return len(shingles[one] & shingles[other]) / len(shingles[one] | shingles[other])
+
+    held_out = range(480, 600)
+    near = [any(similarity(one, other) >= 0.8 for other in range(480)) for one in held_out]
+    split = {"train": made[:480], "validation": made[480:], "test": []}
+    assert len(overlaps(split, 0.8)) >= 0.95 * sum(near) > 80
+    pairs = [
+        (made[a].id, made[b].id) for a in range(600) for b in range(a) if similarity(a, b) >= 0.8
+    ]
+    assert connected(links(made, 0.8)) == connected(pairs)

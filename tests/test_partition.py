@@ -1,9 +1,12 @@
+import hashlib
 import itertools
 import json
 import random
 from collections import Counter
+from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +15,7 @@ from neural_ngram.errors import PartitionError
 from neural_ngram.partition import PARTITIONS, parted, split_documents
 from neural_ngram.settings import SplitSettings
 
+ROOT = Path(__file__).parents[1]
 NAMES = {"method": "ratios", "seed": 42, "keep_duplicates_together": False}
 
 
@@ -156,6 +160,69 @@ def test_a_cut_between_two_documents_divides_neither():
     settings = {"method": "contiguous", "train_tokens": 2, "validation_tokens": 1}
     split = split_documents(documents, SplitSettings(**settings))
     assert [split[name] for name in PARTITIONS] == [[one] for one in documents]
+
+
+def cut_places(total, train, validation):
+    return int(round(train * total, 6)), int(round((train + validation) * total, 6))
+
+
+FRACTIONS = st.sampled_from([(0.9, 0.1), (0.8, 0.1), (0.5, 0.25), (0.29, 0.71), (0.6, 0.3)])
+
+
+@given(
+    st.lists(st.text("aé夜😀\n ", min_size=1, max_size=12), min_size=1, max_size=5),
+    FRACTIONS,
+    st.sampled_from(["characters", "bytes"]),
+)
+def test_position_cuts_inside_a_text_and_loses_no_character(texts, fractions, unit):
+    documents = [document(f"d{n}", text) for n, text in enumerate(texts)]
+    train, validation = fractions
+    settings = {"method": "position", "train": train, "validation": validation}
+    settings["position_unit"] = unit
+    whole = "".join(texts)
+    cuts = cut_places(len(whole if unit == "characters" else whole.encode()), train, validation)
+    if unit == "bytes":
+        cuts = [len(whole.encode()[:cut].decode("utf-8", "ignore")) for cut in cuts]
+    expected = [whole[: cuts[0]], whole[cuts[0] : cuts[1]], whole[cuts[1] :]]
+    optional = train + validation == 1
+    if not (expected[0] and expected[1] and (expected[2] or optional)):
+        assert "partition is empty" in complaint(settings, documents)
+        return
+    split = split_documents(documents, SplitSettings(**settings))
+    assert ["".join(d.text for d in split[name]) for name in PARTITIONS] == expected
+    ids = [d.id for part in split.values() for d in part]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_piece_is_named_by_its_characters():
+    documents = [document("a", "0123456789"), document("b", "ab")]
+    settings = {"method": "position", "train": 0.25, "validation": 0.25}
+    assert names(settings, documents) == {
+        "train": ["a[:3]"],
+        "validation": ["a[3:6]"],
+        "test": ["a[6:]", "b"],
+    }
+
+
+def test_the_last_tenth_can_be_validation_without_any_test():
+    split = split_documents(
+        [document("a", "0123456789")], SplitSettings(method="position", train=0.9, validation=0.1)
+    )
+    found = {name: [d.text for d in part] for name, part in split.items()}
+    assert found == {"train": ["012345678"], "validation": ["9"], "test": []}
+
+
+def test_shakespeare_is_divided_as_nanogpt_does(real_data):
+    path = real_data("shakespeare/input.txt")
+    preset = yaml.safe_load((ROOT / "conf/corpus/shakespeare_char.yaml").read_text())
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == preset["sha256"]
+    documents = read_corpus(path, unit=preset["unit"]).documents
+    split = split_documents(documents, SplitSettings(**preset["split"]))
+    text = path.read_text(encoding="ascii")
+    assert [d.text for d in split["train"]] == [text[:1_003_854]]
+    assert [d.text for d in split["validation"]] == [text[1_003_854:]]
+    assert len(split["validation"][0].text) == 111_540
+    assert split["test"] == []
 
 
 FILES = [

@@ -6,6 +6,7 @@ import pytest
 from neural_ngram.errors import ConfigurationError
 from neural_ngram.settings import (
     Settings,
+    SplitSettings,
     _range_complaint,
     check,
     flatten,
@@ -290,3 +291,42 @@ def test_settings_cannot_be_changed_in_place():
         Settings().windows.context_length = 7
     with pytest.raises(TypeError):
         Settings("positional")
+
+
+@pytest.mark.parametrize("name", ["hex", "rot13", "nosuch", "", "utf-8\0", "undefined", "é"])
+def test_an_encoding_that_python_cannot_read_text_in_is_refused(name):
+    told = complaint("corpus.encoding", name)
+    assert told.startswith(f"corpus.encoding is {name!r}, which is no encoding of text")
+
+
+def test_fractions_by_position_may_leave_no_test_and_never_less():
+    split = SplitSettings(method="position", train=0.9, validation=0.1)
+    settings = changed(Settings(), "corpus.split", split)
+    assert not check(settings).corpus.split.has_test
+    assert replace(split, train=0.8).has_test
+    assert SplitSettings().has_test
+    assert not SplitSettings(method="whole").has_test
+    beyond = changed(settings, "corpus.split.validation", 0.2)
+    with pytest.raises(ConfigurationError, match=r"is 1\.1; it must be at most 1"):
+        check(beyond)
+
+
+@pytest.mark.parametrize("method", ["position", "whole"])
+def test_a_test_partition_that_does_not_exist_is_not_unsealed(method):
+    settings = changed(Settings(), "corpus.split.method", method)
+    settings = changed(settings, "corpus.split.train", 0.9)
+    evaluation = replace(
+        settings.evaluation, unseal_test=True, test_documents="data/splits/test.parquet"
+    )
+    with pytest.raises(ConfigurationError) as caught:
+        check(changed(settings, "evaluation", evaluation))
+    assert str(caught.value) == (
+        f"evaluation.unseal_test=true, but corpus.split.method={method} leaves no test partition; "
+        "set evaluation.unseal_test=false, or another split"
+    )
+
+
+def test_sentences_hold_no_paragraphs():
+    settings = changed(Settings(), "corpus.unit", "sentence")
+    with pytest.raises(ConfigurationError, match="no document holds paragraphs"):
+        check(changed(settings, "corpus.paragraph_mark", "<p>"))

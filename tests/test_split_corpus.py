@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from neural_ngram.document import Document
 from neural_ngram.errors import ConfigurationError
-from neural_ngram.settings import CorpusSettings
-from neural_ngram.stages.split_corpus import _corpus, _lists
+from neural_ngram.settings import CorpusSettings, SplitSettings
+from neural_ngram.stages.split_corpus import _corpus, _lists, _particulars, _warn
 
 
 def test_files_of_an_earlier_address_are_not_read_along(
@@ -27,6 +28,25 @@ def test_files_of_an_earlier_address_are_not_read_along(
 
     assert read("a.txt", "b.txt") == {"first", "second"}
     assert read("b.txt", "c.txt") == {"second", "third"}
+
+
+def test_what_is_odd_in_the_text_is_told(capsys: pytest.CaptureFixture[str]):
+    _warn({"files": 2, "byte_order_marks_within_text": 3})
+    assert "warning: 3 byte order marks (U+FEFF) within the text" in capsys.readouterr().out
+    _warn({"files": 2})
+    assert capsys.readouterr().out == ""
+
+
+def test_another_encoding_and_the_characters_of_a_cut_text_are_recorded():
+    split = {"train": [Document(id="a[:2]", text="ab")], "validation": [], "test": []}
+    latin = CorpusSettings(encoding="latin-1")
+    assert _particulars(latin, split) == {"encoding": "latin-1"}
+    by_position = SplitSettings(method="position", train=0.9, validation=0.1)
+    assert _particulars(CorpusSettings(split=by_position), split) == {
+        "characters": {"train": 2, "validation": 0, "test": 0},
+        "test_partition": "none",
+    }
+    assert _particulars(CorpusSettings(), split) == {}
 
 
 @pytest.mark.parametrize("content", [{"train": None}, {"train": 5}, {"trian": []}, {"test": [1]}])

@@ -82,6 +82,12 @@ def test_lines_survive_any_mixture_of_line_breaks(tmp_path_factory, lines, break
     )
     path.write_bytes(mixed.encode())
     plain = mixed.removeprefix("\ufeff").replace("\r\n", "\n")
+    if plain.count("\0") > len(plain) / 100:
+        with pytest.raises(CorpusError, match="NUL"):
+            read_corpus(path)
+        return
+    if "\n" not in plain:
+        plain = plain.replace("\r", "\n")
     expected = [line for line in plain.split("\n") if line.strip()]
     if not expected:
         with pytest.raises(CorpusError, match="holds no text"):

@@ -12,12 +12,12 @@ import tokenizers
 from hypothesis import assume, example, given
 from hypothesis import settings as search
 from hypothesis import strategies as st
-from tokenizers import pre_tokenizers
+from tokenizers import pre_tokenizers, trainers
 
 from neural_ngram.corpus import read_corpus
 from neural_ngram.errors import ArtifactError, TokenizerError
 from neural_ngram.settings import TokenizerSettings
-from neural_ngram.tokenizer import learn, load, merge_table, save
+from neural_ngram.tokenizer import learn, load, longest_stretch, merge_table, save
 
 HARD = [
     "",
@@ -453,3 +453,52 @@ def test_a_file_cut_anywhere_is_damaged(tmp_path):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(ArtifactError, match=r"tokenizer\.json is missing; run `dvc repro`"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("asked", [262, 10**6, 2**32])
+@pytest.mark.parametrize("markers", ["none", "bos_eos"])
+def test_no_more_merges_are_asked_of_the_library_than_the_text_can_give(
+    monkeypatch, asked, markers
+):
+    sizes = []
+    trainer = trainers.BpeTrainer
+
+    def recorded(**options):
+        sizes.append(options["vocab_size"])
+        return trainer(**options)
+
+    monkeypatch.setattr("neural_ngram.tokenizer.trainers.BpeTrainer", recorded)
+    texts = ["abcabcabc ночь", "bcabca"]
+    tokenizer = learn(texts, bpe(size=asked, markers=markers))
+    assert 256 < sizes[0] <= 256 + sum(len(text.encode()) for text in texts)
+    least = learn(texts, bpe(size=300, markers=markers))
+    if asked > 300:
+        assert tokenizer.tokens == least.tokens
+
+
+def test_the_bound_on_merges_is_reached_by_one_letter_over_and_over():
+    texts = ["a" * 64 + "b"]
+    alone = learn(texts, bpe(size=10**9, markers="none"))
+    assert alone.vocabulary_size == 256 + 5  # aa, then twice as long each time, up to 32
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "longest"),
+    [
+        ("a" * 60_000, "gpt2", 60_000),
+        ("word " * 10 + "a" * 60_000 + " word", "gpt2", 60_000),
+        ("é" * 30_000, "gpt2", 60_000),
+        (" " * 60_000 + "a", "gpt2", 60_000),
+        ("a1" * 60_000, "gpt2", 0),
+        ("word " * 20_000, "gpt2", 0),
+        ("a" * 49_999, "gpt2", 0),
+        ("word " * 20_000, "none", 100_000),
+    ],
+)
+def test_the_longest_stretch_without_a_break_is_measured(text, pattern, longest):
+    assert longest_stretch(["short", text, "a" * 10], bpe(pattern=pattern)) == longest
+
+
+def test_measuring_stretches_looks_at_each_character_a_bounded_number_of_times():
+    # Just below the bound, a search from each character on would take a minute.
+    assert longest_stretch([("a" * 12_499 + " ") * 800], bpe()) == 0

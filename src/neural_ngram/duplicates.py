@@ -14,17 +14,16 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from datasketch import MinHash, MinHashLSH
+from datasketch import MinHash
 
-from neural_ngram.corpus import Document
+from neural_ngram.candidates import PERMUTATIONS, Candidates, Sketch
+from neural_ngram.document import Document
 from neural_ngram.leakage import CHARACTERS_AT_ONCE, Hashes, characters_of, runs
 
 __all__ = ["Kinds", "alike", "kinds", "links", "overlaps"]
 
 SHINGLE = 5  # characters
-_PERMUTATIONS = 128
-_RATHER_FIND = (0.1, 0.9)  # what a false candidate weighs, and what a missed one
-_EMPTY = MinHash(num_perm=_PERMUTATIONS, seed=1, hashfunc=int)
+_EMPTY = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=int)
 
 
 @dataclass(frozen=True)
@@ -53,15 +52,15 @@ def kinds(documents: Iterable[Document]) -> Kinds:
 def alike(
     asked: list[Document], known: list[Document], threshold: float
 ) -> Iterator[tuple[int, int, float]]:
-    """Which asked document is like which known one, by their places, and how similar they are."""
-    # Above 0.99 the library finds no bands; what they find there is found below, too.
-    banded = min(threshold, 0.99)
-    index = MinHashLSH(threshold=banded, num_perm=_PERMUTATIONS, weights=_RATHER_FIND)
-    for place, document in enumerate(known):
-        index.insert(place, _sketch(_shingles(document.text)), check_duplication=False)
+    """Which asked document is like which known one, by their places, and how similar they are.
+
+    An asked document is compared with a bounded number of candidates, the most similar ones.
+    """
+    sketches = [_sketch(_shingles(document.text)) for document in known]
+    candidates = Candidates(np.array(sketches).reshape(-1, PERMUTATIONS), threshold)
     for place, document in enumerate(asked):
         shingles = _shingles(document.text)
-        for candidate in sorted(index.query(_sketch(shingles))):
+        for candidate in candidates.of(_sketch(shingles)):
             similarity = _jaccard(shingles, _shingles(known[candidate].text))
             if similarity >= threshold:
                 yield place, candidate, similarity
@@ -77,13 +76,14 @@ def _shingles(text: str) -> Hashes:
     return np.unique(runs(characters, max(1, min(SHINGLE, len(characters)))))
 
 
-def _sketch(shingles: Hashes) -> MinHash:
+def _sketch(shingles: Hashes) -> Sketch:
     sketch = _EMPTY.copy()
     for start in range(0, len(shingles), CHARACTERS_AT_ONCE):
         sketch.update_batch(
             (shingles[start : start + CHARACTERS_AT_ONCE] >> np.uint64(32)).tolist()
         )
-    return sketch
+    values: Sketch = sketch.hashvalues.astype(np.uint32)
+    return values
 
 
 def _jaccard(one: Hashes, other: Hashes) -> float:

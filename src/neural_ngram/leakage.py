@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neural_ngram.corpus import Document
+from neural_ngram.document import Document
 from neural_ngram.errors import PartitionError
 from neural_ngram.windows import Windows
 

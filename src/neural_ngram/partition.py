@@ -1,10 +1,11 @@
 """Train, validation and test: which document goes where, and proof of it.
 
 Documents of one provenance group, and documents with the same text, never part under `ratios`.
-Under `contiguous` the order of the text decides and under `named` the user does; both report what
-they part. Under `whole` nothing is held out: some published models were trained on all there was.
-Then validation is train once more, so that the stages can run, and test is empty, so that no number
-can be taken for a result on new text.
+Under `contiguous` and `position` the order of the text decides and under `named` the user does; all
+report what they part. Where `position` gives all of the text to train and validation, there is no
+test partition. Under `whole` nothing is held out: some published models were trained on all there
+was. Then validation is train once more, so that the stages can run, and test is empty, so that no
+number can be taken for a result on new text.
 """
 
 import hashlib
@@ -14,9 +15,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from itertools import islice
+from itertools import islice, pairwise
 
-from neural_ngram.corpus import Document
+from neural_ngram.document import Document
 from neural_ngram.errors import PartitionError
 from neural_ngram.settings import SplitSettings
 
@@ -49,13 +50,15 @@ def split_documents(
         split = _by_ratios(documents, settings, links)
     elif settings.method == "contiguous":
         split = _contiguous(documents, settings)
+    elif settings.method == "position":
+        split = _by_position(documents, settings)
     elif settings.method == "whole":
         again = [replace(document, id=f"{document.id}/again") for document in documents]
         split = {"train": documents, "validation": again, "test": []}
     else:
         split = _by_name(documents, settings, lists)
     for name in PARTITIONS:
-        if not split[name] and (name, settings.method) != ("test", "whole"):
+        if not split[name] and (name != "test" or settings.has_test):
             raise PartitionError(_empty_message(name, documents, settings))
     return {**split, "train": split["train"][: settings.max_train_documents]}
 
@@ -80,13 +83,19 @@ def _by_ratios(
 ) -> Split:
     units = _units(documents, links, together=settings.keep_duplicates_together)
     random.Random(settings.seed).shuffle(units)
-    # Rounded first, since 0.6 + 0.3 falls just short of the 0.9 that is meant.
-    first, second = (
-        int(round(share * len(units), 6))
-        for share in (settings.train, settings.train + settings.validation)
-    )
+    first, second = _cuts(len(units), settings)
     cuts = {"train": units[:first], "validation": units[first:second], "test": units[second:]}
     return {name: [d for unit in chosen for d in unit] for name, chosen in cuts.items()}
+
+
+def _cuts(size: int, settings: SplitSettings) -> tuple[int, int]:
+    """Where train ends and validation ends, of so many."""
+    # Rounded first, since 0.6 + 0.3 falls just short of the 0.9 that is meant.
+    first, second = (
+        int(round(fraction * size, 6))
+        for fraction in (settings.train, settings.train + settings.validation)
+    )
+    return first, second
 
 
 def _units(
@@ -143,6 +152,40 @@ def _take(documents: list[Document], size: int) -> tuple[list[Document], list[Do
     return taken, []
 
 
+def _by_position(documents: list[Document], settings: SplitSettings) -> Split:
+    in_bytes = settings.position_unit == "bytes"
+    sizes = [len(d.text.encode("utf-8") if in_bytes else d.text) for d in documents]
+    total = sum(sizes)
+    first, second = _cuts(total, settings)
+    split: Split = {name: [] for name in PARTITIONS}
+    end = 0
+    for document, size in zip(documents, sizes, strict=True):
+        start, end = end, end + size
+        places = [min(max(cut - start, 0), size) for cut in (0, first, second, total)]
+        if in_bytes:
+            places = [_characters_before(document.text, place, size) for place in places]
+        for name, (left, right) in zip(PARTITIONS, pairwise(places), strict=True):
+            if left < right:
+                split[name].append(_piece(document, left, right))
+    return split
+
+
+def _characters_before(text: str, place: int, size: int) -> int:
+    """How many characters of a text of `size` UTF-8 bytes lie wholly in front of a byte."""
+    if place in (0, size):
+        return len(text) if place else 0
+    return len(text.encode("utf-8")[:place].decode("utf-8", "ignore"))
+
+
+def _piece(document: Document, left: int, right: int) -> Document:
+    """Characters left to right, which its ID names as Python writes a slice; all: the document."""
+    size = len(document.text)
+    if (left, right) == (0, size):
+        return document
+    span = f"{left or ''}:{right if right < size else ''}"
+    return replace(document, id=f"{document.id}[{span}]", text=document.text[left:right])
+
+
 def _by_name(
     documents: list[Document],
     settings: SplitSettings,
@@ -188,6 +231,7 @@ def _empty_message(name: str, documents: list[Document], settings: SplitSettings
     remedies = {
         "ratios": "give more documents, more distinct texts, or other corpus.split ratios",
         "contiguous": "lower corpus.split.train_tokens or corpus.split.validation_tokens",
+        "position": "give more text, or other corpus.split.train and corpus.split.validation",
         "named": f"name files or IDs in corpus.split.{name}_names",
         "whole": "give a corpus with text",
     }

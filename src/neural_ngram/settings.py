@@ -41,6 +41,7 @@ __all__ = [
 
 
 _CONFIG = "conf/config.yaml"  # watched in place of a file that no setting names
+SUM_TOLERANCE = 1e-9  # 0.9 + 0.1 may fall just short of 1
 _TEST, _SEALED = "data/splits/test.parquet", "conf/evaluation/default.yaml"
 _KINDS: dict[Any, str] = {
     int: "a whole number",
@@ -73,12 +74,25 @@ class SplitSettings:
     method: str = setting(
         "ratios",
         "ratios: shuffle groups, then cut; contiguous: cut the text in order at token counts; "
-        "named: by file name, document ID or a file of lists; whole: everything is train, and "
-        "nothing is held out: validation is train again and test is empty",
-        choices=("ratios", "contiguous", "named", "whole"),
+        "position: cut the text in order at fractions of its characters or bytes, also inside a "
+        "document; named: by file name, document ID or a file of lists; whole: everything is "
+        "train, and nothing is held out: validation is train again and test is empty",
+        choices=("ratios", "contiguous", "position", "named", "whole"),
     )
-    train: float = setting(0.8, "ratios: share of the groups in train", above=0, below=1)
-    validation: float = setting(0.1, "ratios: share of the groups in validation", above=0, below=1)
+    train: float = setting(
+        0.8, "fraction of train; ratios: of the groups; position: of the text", above=0, below=1
+    )
+    validation: float = setting(
+        0.1,
+        "the same for validation; position: where both add up to 1, there is no test partition",
+        above=0,
+        below=1,
+    )
+    position_unit: str = setting(
+        "characters",
+        "position: what the fractions are of; a cut at a byte falls in front of its character",
+        choices=("characters", "bytes"),
+    )
     seed: int = setting(42, "ratios: seed of the shuffle", least=0)
     keep_duplicates_together: bool = setting(
         True, "ratios: documents with the same text land in the same partition"
@@ -111,6 +125,12 @@ class SplitSettings:
         None, "keep only the first so many documents of train; null: all", least=1
     )
 
+    @property
+    def has_test(self) -> bool:
+        """Whether there is a test partition."""
+        everything = self.method == "position" and self.train + self.validation > 1 - SUM_TOLERANCE
+        return self.method != "whole" and not everything
+
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSettings:
@@ -142,15 +162,25 @@ class CorpusSettings:
     most_bytes: int = setting(
         10**9, "a download is given up when it is larger; of several files, each", least=1
     )
+    files: list[str] = setting(
+        [],
+        "patterns of the names to read in a folder, such as *.conllu; empty: all files of known "
+        "endings, which must then be of one format",
+    )
+    encoding: str = setting(
+        "utf-8", "how the files are encoded, by Python's name: latin-1, cp1252, utf-16, gb18030, …"
+    )
     unit: str = setting(
         "document",
         "what becomes a document: the format's own document, a CoNLL-U sentence, "
-        "or the whole corpus as one",
+        "or the whole corpus as one, in which a .txt keeps every character",
         choices=("document", "sentence", "corpus"),
     )
     document_mark: str = setting("", "a word put in front of each document; empty: none")
     paragraph_mark: str = setting(
-        "", "a word put in front of each paragraph (blank lines part them); empty: none"
+        "",
+        "a word put in front of each paragraph (blank lines part them, # newpar in CoNLL-U); "
+        "empty: none",
     )
     minimum_frequency: int = setting(
         1,
@@ -597,15 +627,38 @@ def _check_watched(settings: Settings) -> None:
             )
 
 
+def _check_corpus(settings: CorpusSettings) -> None:
+    """Raise ConfigurationError when the corpus cannot be read or divided so."""
+    split, both = settings.split, settings.split.train + settings.split.validation
+    if split.method == "ratios" and both >= 1:
+        raise ConfigurationError(
+            f"corpus.split.train + corpus.split.validation is {both:g}; "
+            "it must stay below 1 so that test gets a share"
+        )
+    if split.method == "position" and both > 1 + SUM_TOLERANCE:
+        raise ConfigurationError(
+            f"corpus.split.train + corpus.split.validation is {both:g}; "
+            "it must be at most 1 (at 1 there is no test partition)"
+        )
+    if settings.unit == "sentence" and settings.paragraph_mark:
+        raise ConfigurationError(
+            f"corpus.paragraph_mark is {settings.paragraph_mark!r}, but under corpus.unit=sentence "
+            "no document holds paragraphs; set corpus.unit=document"
+        )
+    try:
+        " ".encode(settings.encoding)
+    except (LookupError, ValueError):
+        raise ConfigurationError(
+            f"corpus.encoding is {settings.encoding!r}, which is no encoding of text known to "
+            "Python; set it to utf-8, latin-1, cp1252, utf-16 or gb18030, for example"
+        ) from None
+
+
 def _check_across_groups(settings: Settings) -> None:
     check_model(settings.model)
     _check_watched(settings)
     split = settings.corpus.split
-    if split.method == "ratios" and split.train + split.validation >= 1:
-        raise ConfigurationError(
-            f"corpus.split.train + corpus.split.validation is {split.train + split.validation:g}; "
-            "it must stay below 1 so that test gets a share"
-        )
+    _check_corpus(settings.corpus)
     if split.method == "whole" and settings.training.patience:
         raise ConfigurationError(
             f"training.patience={settings.training.patience} watches validation, but under "
@@ -623,6 +676,11 @@ def _check_across_groups(settings: Settings) -> None:
             "(windows.context_length and the target); lower oracle.order"
         )
     evaluation = settings.evaluation
+    if evaluation.unseal_test and not split.has_test:
+        raise ConfigurationError(
+            f"evaluation.unseal_test=true, but corpus.split.method={split.method} leaves no test "
+            "partition; set evaluation.unseal_test=false, or another split"
+        )
     if evaluation.test_documents != (_TEST if evaluation.unseal_test else _SEALED):
         raise ConfigurationError(
             f"evaluation.unseal_test is {evaluation.unseal_test} but evaluation.test_documents is "

@@ -28,13 +28,14 @@ from neural_ngram.artifacts import sha256_of_file, write_text
 from neural_ngram.errors import ArtifactError, TokenizerError
 from neural_ngram.settings import TokenizerSettings
 
-__all__ = ["Tokenizer", "learn", "load", "merge_table", "save"]
+__all__ = ["Tokenizer", "learn", "load", "longest_stretch", "merge_table", "save"]
 
 # The markers' names hold a space, which no byte-level token, character or word can: a text that
 # spells one is text.
 BOS, EOS, SHARED = "<begin document>", "<end document>", "<document boundary>"
 UNKNOWN = "<unk>"
 TEXTS_AT_ONCE = 1024
+LONG_STRETCH = 50_000  # bytes; learning BPE on more of them without a break takes seconds
 _MARKERS: dict[str, tuple[str, ...]] = {"bos_eos": (BOS, EOS), "shared": (SHARED,), "none": ()}
 
 
@@ -232,7 +233,7 @@ def _learn_bpe(
     # As "special tokens" the bytes get their IDs in order of value, which makes the library's own
     # order of ties, by pair of IDs, the canonical one.
     trainer = trainers.BpeTrainer(
-        vocab_size=settings.vocabulary_size - len(markers),
+        vocab_size=256 + _most_merges(texts, settings.vocabulary_size - alphabet),
         special_tokens=_CHARACTER_OF_BYTE,
         min_frequency=2,
         show_progress=False,
@@ -246,6 +247,40 @@ def _learn_bpe(
     backend.pre_tokenizer = split
     backend.decoder = decoders.ByteLevel()
     return Tokenizer(backend)
+
+
+def _most_merges(texts: Iterable[str], asked: int) -> int:
+    """As many merges as asked, or as the texts can give: each leaves at least one token less.
+
+    The library reserves memory for as many as it is told.
+    """
+    size = 0
+    for text in texts:
+        size += len(text.encode("utf-8"))
+        if size >= asked:
+            return asked
+    return size
+
+
+def longest_stretch(texts: Iterable[str], settings: TokenizerSettings) -> int:
+    """The bytes of the longest stretch that BPE divides nowhere, 0 below `LONG_STRETCH`.
+
+    A space that the split pattern joins to a stretch is not counted.
+
+    Learning takes time with the square of it, since each merge moves all that follows.
+    """
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=settings.pattern == "gpt2")
+    least = LONG_STRETCH // 4  # characters, of up to four bytes each
+    unbroken = re.compile(rf"(?<!\S)\S{{{least},}}|(?<!\s)\s{{{least},}}")
+    longest = 0
+    for text in texts:
+        if settings.pattern == "none":
+            longest = max(longest, len(text.encode("utf-8")))
+        elif len(text) >= least:
+            for found in unbroken.finditer(text):
+                pieces = split.pre_tokenize_str(found[0])
+                longest = max(longest, *(len(piece) for piece, _ in pieces))
+    return longest if longest >= LONG_STRETCH else 0
 
 
 def merge_table(tokenizer: Tokenizer, encoded: Iterable[NDArray[np.int64]]) -> pd.DataFrame:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from neural_ngram import stages
+
 SMALL = ("training.max_steps=30", "training.evaluate_every=15", "tokenizer.vocabulary_size=300")
 
 
@@ -34,6 +36,51 @@ def test_a_corpus_that_cannot_be_split_is_refused(project, content: bytes | None
     done = project.stage("split_corpus", "corpus.path=corpus.txt")
     assert_refused(done, "split-corpus", told, "corpus" if content is None else "")
     assert not (project.folder / "data/splits").exists()
+
+
+@pytest.mark.promise("reliability")
+def test_a_corpus_that_memory_cannot_hold_is_told_without_advice_on_training(project):
+    with (project.folder / "big.txt").open("wb") as sparse:
+        sparse.truncate(2**40)
+    limited = (
+        "ulimit -v 67108864; exec python -m neural_ngram.stages.split_corpus corpus.path=big.txt"
+    )
+    done = project.run("sh", "-c", limited)
+    told = "big.txt has 1,099,511,627,776 bytes, more than memory can hold; give corpus.path a part"
+    assert_refused(done, "split-corpus", told)
+    assert not (project.folder / "data/splits").exists()
+
+
+@pytest.mark.parametrize("stage", ["split-corpus", "learn-bpe", "build-windows", "train"])
+def test_advice_on_memory_names_what_the_stage_needs_it_for(
+    monkeypatch: pytest.MonkeyPatch, stage: str
+):
+    monkeypatch.setattr(stages, "_label", lambda: stage)
+    told = stages._told(MemoryError())
+    assert ("batch_size" in told) == (stage == "train")
+    assert ("corpus.path" in told) == (stage != "train")
+
+
+@pytest.mark.promise("reliability")
+def test_a_gigantic_vocabulary_is_learned_as_far_as_the_text_goes(pipeline, tmp_path: Path):
+    project = copy_of(pipeline, tmp_path)
+    shutil.rmtree(project.folder / "artifacts/tokenizer")
+    done = project.stage("learn_bpe", "tokenizer.vocabulary_size=1000000000")
+    assert done.returncode == 0, done.stderr
+    assert "merges fewer than tokenizer.vocabulary_size=1000000000 asked for" in done.stdout
+
+
+@pytest.mark.promise("reliability")
+def test_a_test_partition_that_does_not_exist_is_not_unsealed(project):
+    whole = ("corpus.split.method=position", "corpus.split.train=0.9", "corpus.unit=corpus")
+    done = project.stage("split_corpus", *whole)
+    assert done.returncode == 0, done.stderr
+    assert "there is no test partition" in done.stdout
+    report = json.loads((project.folder / "artifacts/split/report.json").read_text())
+    assert (report["test_partition"], report["documents"]["test"]) == ("none", 0)
+    unsealed = ("evaluation.unseal_test=true", "evaluation.test_documents=data/splits/test.parquet")
+    refused = project.stage("evaluate", *whole, *unsealed)
+    assert_refused(refused, "evaluate", "corpus.split.method=position leaves no test partition")
 
 
 def test_a_missing_corpus_is_told_by_dvc(project):

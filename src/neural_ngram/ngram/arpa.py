@@ -72,7 +72,8 @@ def _written(model: KneserNey, tokens: Sequence[str]) -> tuple[list[str], list[s
         twice = next(token for place, token in enumerate(targets) if token in targets[:place])
         raise ModelError(
             f"two tokens are written {twice!r}, so an ARPA file cannot tell them apart; "
-            "give each ID a string of its own"
+            "give each ID a string of its own; where the text spells the special tokens <s> and "
+            "</s> itself, take them out of the corpus and run `dvc repro`"
         )
     return heads, targets
 

@@ -63,6 +63,21 @@ _QUIET_HYDRA = (
 )
 
 
+_SMALLER_CORPUS = "give corpus.path a part of the text"
+_SMALLER_MODEL = (
+    "lower training.batch_size, the widths of the model, windows.context_length or "
+    "tokenizer.vocabulary_size"
+)
+_LESS_MEMORY = {  # what a stage needs memory for
+    "split-corpus": _SMALLER_CORPUS,
+    "learn-bpe": f"lower tokenizer.vocabulary_size, or {_SMALLER_CORPUS}",
+    "build-windows": f"lower windows.context_length, or {_SMALLER_CORPUS}",
+    "oracle-conditional-entropy": f"lower oracle.order or windows.context_length, or "
+    f"{_SMALLER_CORPUS}",
+    "evaluate": "lower evaluation.batch_size, the widths of the model or windows.context_length",
+    "generate": "lower generation.samples, or generation.max_new_tokens",
+}
+
 FIXED_SUMS = {"MKL_CBWR": "AVX2,STRICT", "ATEN_CPU_CAPABILITY": "avx2"}  # read as torch loads
 _walls = Walls("off")
 
@@ -151,11 +166,8 @@ def _told(problem: Exception) -> str | None:
     if isinstance(problem, NeuralNgramError | OSError):
         return str(problem)
     if isinstance(problem, MemoryError) or "can't allocate memory" in str(problem):
-        reason = str(problem).splitlines()[:1]
-        return (
-            f"there is not enough memory {reason}; lower training.batch_size, the widths of the "
-            "model, windows.context_length or tokenizer.vocabulary_size"
-        )
+        reason = f" ({str(problem).splitlines()[0]})" if str(problem) else ""
+        return f"there is not enough memory{reason}; {_LESS_MEMORY.get(_label(), _SMALLER_MODEL)}"
     return None
 
 

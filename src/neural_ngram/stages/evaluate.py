@@ -71,7 +71,10 @@ def main(settings: Settings) -> None:
     for part in parts:
         say(f"{part.nats:8.4f} nats   {part.part}: {part.meaning}")
     show(summary(figures, counted, model.architecture.context_length))
-    _save(figures, parts, scored)
+    no_test = {} if split_report["documents"]["test"] else {"test_partition": "none"}
+    if no_test:
+        say("this split has no test partition")
+    _save(figures | no_test, parts, scored)
     with find_run(sha256_of_file(MODEL), run_name(settings), parameters(settings)) as tracked:
         tracked.boundary("evaluate", walls().kind)
         tracked.metrics(dict(flat(figures)), settings.training.max_steps)

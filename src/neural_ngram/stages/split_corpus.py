@@ -6,6 +6,7 @@ if __name__ == "__main__":
     enter()
 
 import json
+from collections.abc import Mapping
 from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_json, write_table
-from neural_ngram.corpus import Corpus, Document, merge_rare_words, read_corpus
+from neural_ngram.corpus import Corpus, merge_rare_words, read_corpus
+from neural_ngram.document import Document
 from neural_ngram.download import fetch
 from neural_ngram.duplicates import links, overlaps
 from neural_ngram.errors import ConfigurationError
@@ -23,6 +25,7 @@ from neural_ngram.leakage import measure, require
 from neural_ngram.partition import PARTITIONS, Split, parted, split_documents, text_sha256
 from neural_ngram.settings import CorpusSettings, Settings, SourceSettings, SplitSettings
 from neural_ngram.stages import RAW, SPLIT_REPORT, SPLITS, run, say
+from neural_ngram.stages.heartbeat import heartbeat
 from neural_ngram.synthetic import MarkovSource
 
 
@@ -30,8 +33,9 @@ def main(settings: Settings) -> None:
     """Read, split, save."""
     corpus, entropies = _corpus(settings.corpus)
     asked = settings.corpus.split
-    split = split_documents(corpus.documents, asked, _lists(asked.lists), _links(corpus, asked))
-    rows = overlaps(split, asked.near_duplicate)
+    with heartbeat("looking for near duplicates"):
+        split = split_documents(corpus.documents, asked, _lists(asked.lists), _links(corpus, asked))
+        rows = overlaps(split, asked.near_duplicate)
     leakage = measure(split, rows)
     require(leakage, asked.most_overlap)
     for name, documents in split.items():
@@ -44,19 +48,45 @@ def main(settings: Settings) -> None:
         {"corpus": corpus.counts, "documents": counts, "overlap": parted(split)}
         | {"held_out": settings.corpus.split.method != "whole"}
         | {"leakage": leakage}
+        | _particulars(settings.corpus, split)
         | {"source_entropies_nats": entropies, **manifest},
     )
     columns = ["partition", "id", "train_id", "similarity"]
     write_csv(SPLIT_REPORT.with_name("overlaps.csv"), pd.DataFrame(rows, columns=columns))
     say(", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in corpus.counts.items()))
+    _warn(corpus.counts)
     say("documents: " + ", ".join(f"{name} {n:,}" for name, n in counts.items()))
     if settings.corpus.split.method == "whole":
         say("nothing is held out: validation is train again, and test is empty")
+    elif not asked.has_test:
+        say("there is no test partition: train and validation take all of the text")
     for name, found in leakage.items():
         say(
             f"{name}: {found['same_text_in_train']:.1%} of the documents also stand in train, "
             f"{found['near_duplicate_in_train']:.1%} have a near duplicate there"
         )
+
+
+def _particulars(settings: CorpusSettings, split: Split) -> dict[str, Any]:
+    """What is worth recording only where a corpus is read or divided in an unusual way."""
+    found: dict[str, Any] = {}
+    if settings.encoding != "utf-8":
+        found["encoding"] = settings.encoding
+    if settings.split.method == "position":
+        found["characters"] = {name: sum(len(d.text) for d in split[name]) for name in split}
+    if not settings.split.has_test:
+        found["test_partition"] = "none"
+    return found
+
+
+def _warn(counts: Mapping[str, int]) -> None:
+    odd = {
+        "nul_characters": "NUL",
+        "byte_order_marks_within_text": "byte order marks (U+FEFF) within the text",
+    }
+    for name, what in odd.items():
+        if counts.get(name):
+            say(f"warning: {counts[name]:,} {what} are read as characters; remove them if unmeant")
 
 
 def _lists(path: str | None) -> dict[str, Any] | None:
@@ -86,6 +116,8 @@ def _corpus(settings: CorpusSettings) -> tuple[Corpus, list[float]]:
         corpus = read_corpus(
             _path(settings),
             unit=settings.unit,
+            encoding=settings.encoding,
+            files=settings.files,
             document_mark=settings.document_mark,
             paragraph_mark=settings.paragraph_mark,
         )
