@@ -30,6 +30,7 @@ __all__ = [
     "read_json",
     "read_table",
     "read_tensors",
+    "require_tokenizer",
     "sha256_of_file",
     "write_array",
     "write_csv",
@@ -209,6 +210,23 @@ def read_array(path: Path) -> NDArray[Any]:
     """Read an npy file, memory-mapped and read-only."""
     with _reading(path), np.errstate(over="ignore"):
         return np.lib.format.open_memmap(path, mode="r")
+
+
+def require_tokenizer(origin: Mapping[str, Any], sha256: str, what: str) -> None:
+    """Raise ArtifactError when a model was not trained with the tokenizer of this SHA-256.
+
+    origin: what the model was saved with. what: what has that tokenizer, with its verb.
+    """
+    trained_with = origin.get("tokenizer_sha256")
+    if trained_with is None:
+        raise ArtifactError(
+            "the model does not say which tokenizer it was trained with; train it again"
+        )
+    if trained_with != sha256:
+        raise ArtifactError(
+            f"the model was trained with another tokenizer: {trained_with[:12]}…, but {what} of "
+            f"{sha256[:12]}…; run `dvc repro`, or take both from the same run"
+        )
 
 
 def write_tensors(

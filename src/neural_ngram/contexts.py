@@ -57,7 +57,7 @@ class Contexts:
     def tokens(self) -> NDArray[np.int64]:
         """(U, C) the tokens of each context, oldest first."""
         lags = np.arange(-self.context_length, 0)
-        tokens = self.stream[self.positions[self.first][:, None] + lags]
+        tokens: IntArray = self.stream[self.positions[self.first][:, None] + lags]
         return tokens.astype(np.int64)
 
     @cached_property

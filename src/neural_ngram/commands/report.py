@@ -7,8 +7,7 @@ import numpy as np
 from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_csv, read_json, write_text
 from neural_ngram.boundary import LEDGER
-from neural_ngram.commands import Trained, current_settings, evaluated, last_run
-from neural_ngram.commands.inspection import label
+from neural_ngram.commands import current_settings, evaluated, last_run
 from neural_ngram.ledger import read
 from neural_ngram.model import parameter_count
 from neural_ngram.neighbours import principal_plane
@@ -25,6 +24,7 @@ from neural_ngram.stages import (
     run_name,
 )
 from neural_ngram.tracking import find_run
+from neural_ngram.trained import Trained
 
 __all__ = ["write_report"]
 
@@ -64,5 +64,5 @@ def _embedding(run: Trained) -> EmbeddingMap:
     plane_V2, share = principal_plane(run.model.parameters["embedding"].numpy())
     V = len(plane_V2)
     train, _ = token_windows.load(WINDOWS / "train")
-    labels = [label(run.tokenizer, token) for token in range(V)]
+    labels = [run.tokenizer.label(token) for token in range(V)]
     return embedding_map(plane_V2, share, labels, np.bincount(train.targets(), minlength=V))

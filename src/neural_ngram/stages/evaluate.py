@@ -15,7 +15,14 @@ import torch
 from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
-from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_figure, write_json
+from neural_ngram.artifacts import (
+    read_json,
+    require_tokenizer,
+    sha256_of_file,
+    write_csv,
+    write_figure,
+    write_json,
+)
 from neural_ngram.boundary import LEDGER
 from neural_ngram.breakdown import (
     calibration,
@@ -24,7 +31,6 @@ from neural_ngram.breakdown import (
     loss_by_position,
 )
 from neural_ngram.charts import decomposition_chart
-from neural_ngram.errors import ArtifactError
 from neural_ngram.evaluation import (
     Part,
     compared,
@@ -136,11 +142,7 @@ def _scored(
     scored: Scored = {}
     unknown = tokenizers.load(TOKENIZER).unknown
     for name, windows, described in _partitions(settings):
-        if described["tokenizer_sha256"] != origin["tokenizer_sha256"]:
-            raise ArtifactError(
-                f"{MODEL} was trained with another tokenizer than the windows of {name} were made "
-                "with; run `dvc repro`"
-            )
+        require_tokenizer(origin, described["tokenizer_sha256"], f"the windows of {name} are")
         scores = score(model, windows, batch_size=settings.evaluation.batch_size)
         scored[name] = windows, scores
         figures[name] = report(scores, scored_bytes=described["scored_bytes"])
