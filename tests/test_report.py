@@ -10,6 +10,7 @@ import pytest
 import vl_convert
 
 from neural_ngram.cli import main
+from neural_ngram.evaluation import Decomposition
 from neural_ngram.report import MOST_TOKENS, Measured, embedding_map, render
 
 HOSTILE = "</script><script>document.title = 'broken'</script><img src=x onerror=alert(1)>"
@@ -18,8 +19,6 @@ HOSTILE = "</script><script>document.title = 'broken'</script><img src=x onerror
 def measured() -> Measured:
     """A made run, with hostile text wherever text of a corpus can stand."""
     losses = {"train_loss_nats": [2.0, 1.0], "validation_loss_nats": [2.0, 1.5]}
-    names = ["floor", "above the floor", "train to validation", "model"]
-    names += ["Kneser-Ney", "half and half", "tuned mixture"]
     part = {"loss_nats": 1.5, "perplexity": 4.48, "bits_per_byte": 2.25, "accuracy": 0.5}
     shares = {"same_text_in_train": 0.125, "near_duplicate_in_train": 0.25}
     plane = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
@@ -36,8 +35,16 @@ def measured() -> Measured:
         samples={"continuations": [{"method": "greedy", "text": HOSTILE, "cycle": 7}]},
         settings={"boundary.mode": "enforced", "generation.prompt": HOSTILE},
         objectives=pd.DataFrame({"step": [0, 10], **losses}),
-        parts=pd.DataFrame(
-            {"part": names, "nats": [0.5, 0.5, 0.5, 1.5, 1.4, 1.3, 1.2], "meaning": HOSTILE}
+        parts=Decomposition(
+            floor=0.5,
+            excess=0.5,
+            generalization_gap=0.5,
+            model=1.5,
+            baseline=1.4,
+            equally_interpolated=1.3,
+            interpolated=1.2,
+            model_weight=0.5,
+            cause=HOSTILE,
         ),
         positions=pd.DataFrame({"first_place": [1, 2], **losses}),
         frequencies=pd.DataFrame({"least_count": [0, 1], **losses}),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,17 +33,14 @@ __all__ = [
     "require_tokenizer",
     "sha256_of_file",
     "write_array",
+    "write_bytes",
     "write_csv",
-    "write_figure",
     "write_json",
     "write_table",
     "write_tensors",
     "write_text",
 ]
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROWS_AT_ONCE = 4096
 _DESCRIPTION = "neural_ngram"
@@ -194,10 +191,10 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
         table.to_csv(temporary, index=False, lineterminator="\n")
 
 
-def write_figure(path: Path, figure: "Figure") -> None:
-    """Write a PNG picture, the same bytes for the same picture."""
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file as it is."""
     with atomic(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=120, metadata={"Software": None})
+        temporary.write_bytes(data)
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:

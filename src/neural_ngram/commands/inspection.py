@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from neural_ngram.artifacts import write_figure
-from neural_ngram.charts import embedding_chart
+from neural_ngram.artifacts import write_bytes
+from neural_ngram.charts import embedding_chart, png
 from neural_ngram.commands import last_run, table
 from neural_ngram.evidence import table_sizes
 from neural_ngram.model import parameter_count
@@ -52,5 +52,5 @@ def draw_embedding(file: Path) -> None:
     run = last_run()
     plane_V2, share = principal_plane(run.model.parameters["embedding"].numpy())
     labels = [run.tokenizer.label(token) for token in range(len(plane_V2))]
-    write_figure(file, embedding_chart(plane_V2, labels, share))
+    write_bytes(file, png(embedding_chart(plane_V2, labels, share)))
     print(f"{file}: {len(labels):,} tokens, {share:.1%} of the variance of their embeddings")

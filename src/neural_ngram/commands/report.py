@@ -8,6 +8,7 @@ from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_csv, read_json, write_text
 from neural_ngram.boundary import LEDGER
 from neural_ngram.commands import current_settings, evaluated, last_run
+from neural_ngram.evaluation import decomposition
 from neural_ngram.ledger import read
 from neural_ngram.model import parameter_count
 from neural_ngram.neighbours import principal_plane
@@ -45,7 +46,7 @@ def write_report() -> None:
             samples=read_json(GENERATION / "samples.json"),
             settings={name: value for name, value, _ in flatten(settings)},
             objectives=read_csv(TRAINING / "objectives.csv"),
-            parts=read_csv(EVALUATION / "decomposition.csv"),
+            parts=decomposition(run.model, figures, read_json(ORACLE / "figures.json")),
             positions=read_csv(EVALUATION / "positions.csv"),
             frequencies=read_csv(EVALUATION / "frequencies.csv"),
             calibration=read_csv(EVALUATION / "calibration.csv"),
