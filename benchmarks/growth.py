@@ -4,9 +4,10 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import altair as alt
 import numpy as np
+import pandas as pd
 import torch
-from matplotlib.figure import Figure
 from measure import clock
 from ngram import zipf_tokens
 
@@ -76,13 +77,19 @@ def points() -> Iterator[Point]:
         yield Point("context", context, "a step of 256 windows, V = 1,000", step_ms(1000, context))
 
 
-def picture(measured: list[Point]) -> Figure:
+def picture(measured: list[Point]) -> alt.HConcatChart:
     """A panel for each thing varied; both axes logarithmic."""
-    figure = Figure(figsize=(10, 3.2), layout="constrained")
-    varied = list(dict.fromkeys(point.varied for point in measured))
-    for axes, name in zip(figure.subplots(1, len(varied)), varied, strict=True):
-        chosen = [point for point in measured if point.varied == name]
-        axes.loglog([point.value for point in chosen], [point.ms for point in chosen], "o-")
-        axes.set(title=chosen[0].measured, xlabel=name, ylabel="milliseconds")
-        axes.grid(alpha=0.3)
-    return figure
+    table, logarithmic = pd.DataFrame(measured), alt.Scale(type="log")
+    short = alt.Axis(format="~s", tickCount=6)
+    return alt.hconcat(
+        *(
+            alt.Chart(chosen, title=chosen["measured"].iloc[0])
+            .mark_line(point=True)
+            .encode(
+                x=alt.X("value:Q", title=name, scale=logarithmic, axis=short),
+                y=alt.Y("ms:Q", title="milliseconds", scale=logarithmic),
+            )
+            .properties(width=220, height=200)
+            for name, chosen in table.groupby("varied", sort=False)
+        )
+    )

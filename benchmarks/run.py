@@ -17,7 +17,8 @@ import torch
 import training
 from measure import Row, cpu_name
 
-from neural_ngram.artifacts import write_csv, write_figure, write_text
+from neural_ngram.artifacts import write_bytes, write_csv, write_text
+from neural_ngram.charts import png
 from neural_ngram.results import SPEED, render_speed
 from neural_ngram.tracking import start_run
 
@@ -38,7 +39,7 @@ def main() -> None:
     table = pd.DataFrame(map(asdict, rows)).assign(machine=machine)
     write_csv(DOCS / "speed.csv", table.round({"ours_ms": 4, "peer_ms": 4, "ratio": 2}))
     write_csv(DOCS / "growth.csv", pd.DataFrame(points).round({"ms": 3}))
-    write_figure(DOCS / "growth.png", growth.picture(points))
+    write_bytes(DOCS / "growth.png", png(growth.picture(points)))
     renew_table()
     log(rows, machine)
 

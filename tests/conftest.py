@@ -59,16 +59,15 @@ def packaged_chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Markov chain over a, b and c as a model packaged for MLflow."""
     chain = np.array([[0.1, 0.7, 0.2], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]])
     made, packaged = (tmp_path_factory.mktemp(name) for name in ("made", "packaged"))
-    tokenizers.save(
-        tokenizers.learn(["abc"], TokenizerSettings(kind="character", markers="none")), made
-    )
+    tokenizer = tokenizers.learn(["abc"], TokenizerSettings(kind="character", markers="none"))
+    origin = {"tokenizer_sha256": tokenizers.save(tokenizer, made)}
     architecture = models.Architecture(
         vocabulary_size=3,
         context_length=1,
         settings=ModelSettings(hidden="none", embedding_width=3),
     )
     weights = {"embedding": np.eye(3), "output": np.log(chain)}
-    models.save(models.restore(architecture, weights), made / "model.safetensors", {})
+    models.save(models.restore(architecture, weights), made / "model.safetensors", origin)
     package(packaged, made / "model.safetensors", made)
     return packaged
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from neural_ngram.charts import decomposition_chart
 from neural_ngram.evaluation import compared, decomposition, few, gap_cause, logit_rank, mixtures
 from neural_ngram.model import Architecture, initialise
 from neural_ngram.randomness import SplitMix64
@@ -34,23 +33,38 @@ def test_a_weight_from_elsewhere_is_not_tuned_again():
 
 @pytest.fixture
 def parts():
-    mixed = {"half": {"loss_nats": 1.4}, "tuned": {"loss_nats": 1.35, "model_weight": 0.7}}
-    return decomposition(
-        floor=0.5,
-        losses={"train": 1.25, "validation": 1.5},
-        rival=1.75,
-        mixed=mixed,
-        cause="widths",
+    shape = Architecture(
+        vocabulary_size=12,
+        context_length=1,
+        settings=ModelSettings(embedding_width=3, hidden="none"),
     )
+    mixed = {"half": {"loss_nats": 1.4}, "tuned": {"loss_nats": 1.35, "model_weight": 0.7}}
+    figures = {"train": {"loss_nats": 1.25}, "validation": {"loss_nats": 1.5}, "mixture": mixed}
+    entropies = {"k0": {"entropy_nats": 2.0}, "k1": {"entropy_nats": 0.5}}
+    rival = {"validation": {"loss_nats": 1.75}}
+    model = initialise(shape, SplitMix64(1), torch.float32)
+    return decomposition(model, figures, {"oracle": entropies, "kneser_ney": rival})
 
 
-def test_the_first_three_parts_add_up_to_the_validation_loss(parts):
-    assert [part.nats for part in parts] == [0.5, 0.75, 0.25, 1.5, 1.75, 1.4, 1.35]
-    assert sum(part.nats for part in parts[:3]) == parts[3].nats
+def test_floor_excess_and_gap_add_up_to_the_validation_loss(parts):
+    assert (parts.floor, parts.excess, parts.generalization_gap) == (0.5, 0.75, 0.25)
+    assert parts.model == parts.floor + parts.excess + parts.generalization_gap == 1.5
+    assert (parts.baseline, parts.equally_interpolated, parts.interpolated) == (1.75, 1.4, 1.35)
 
 
-def test_the_gap_above_the_floor_is_put_down_to_its_cause(parts):
-    assert parts[1].meaning == "what widths left on train"
+def test_the_rows_of_a_table_have_a_name_a_size_and_a_meaning(parts):
+    assert {each.part: each.nats for each in parts.all} == {
+        "floor": 0.5,
+        "above the floor": 0.75,
+        "train to validation": 0.25,
+        "model": 1.5,
+        "Kneser-Ney": 1.75,
+        "half and half": 1.4,
+        "tuned mixture": 1.35,
+    }
+    meanings = {each.part: each.meaning for each in parts.all}
+    assert meanings["above the floor"] == "what capacity or optimisation left on train"
+    assert meanings["tuned mixture"] == "the model weighted 0.70, tuned on validation"
 
 
 def test_experiments_are_compared_by_few_figures(parts):
@@ -65,18 +79,6 @@ def test_experiments_are_compared_by_few_figures(parts):
     }
     assert compared(figures, parts) == wanted
     assert few({**scored, "evaluation": 2}) == wanted["validation"]
-
-
-def test_the_chart_stacks_those_three_and_shows_the_others(parts):
-    (axes,) = decomposition_chart(parts).axes
-    bars = [(bar.get_x(), bar.get_width()) for bar in axes.patches]
-    assert bars == [(0, 0.5), (0.5, 0.75), (1.25, 0.25), (0, 1.75), (0, 1.4), (0, 1.35)]
-    assert [label.get_text() for label in axes.get_yticklabels()] == [
-        "model",
-        "Kneser-Ney",
-        "half and half",
-        "tuned mixture",
-    ]
 
 
 @pytest.mark.parametrize(

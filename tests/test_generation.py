@@ -12,7 +12,6 @@ from neural_ngram.generation import (
     continue_context,
     continue_many,
     cycle_length,
-    most_probable,
     next_logits,
     opening_context,
 )
@@ -80,12 +79,6 @@ def test_a_sample_does_not_depend_on_how_many_are_drawn_along(successor):
         for count in (40, 3)
     )
     assert many[:3] == few
-
-
-def test_the_most_probable_come_first_with_their_probabilities(successor):
-    (first, share), (second, _) = most_probable(successor, [1], 2)
-    assert (first, second) == (2, 0)
-    assert share == pytest.approx(1, abs=1e-6)
 
 
 def test_a_short_prompt_needs_a_marker():

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from neural_ngram.commands import Trained
 from neural_ngram.commands.playground.view import choices, continued, neighbours, shown
 from neural_ngram.errors import TokenizerError
 from neural_ngram.model import Architecture, initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import GenerationSettings, ModelSettings, TokenizerSettings
 from neural_ngram.tokenizer import learn
+from neural_ngram.trained import Trained
 
 GREEDY = GenerationSettings(temperature=0, max_new_tokens=2)
 
@@ -26,7 +26,7 @@ def playable(text: str, settings: TokenizerSettings) -> Trained:
     model = initialise(shape, SplitMix64(1), torch.float64)
     model.parameters["embedding"].copy_(torch.eye(V))
     model.parameters["output"].copy_(2 * torch.eye(V).roll(1, dims=1))
-    return Trained(model, tokenizer, {})
+    return Trained(model, tokenizer)
 
 
 WORDS = playable("a b c", TokenizerSettings(kind="word", markers="none"))

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,16 +11,16 @@ import pytest
 import vl_convert
 
 from neural_ngram.cli import main
+from neural_ngram.evaluation import Decomposition
 from neural_ngram.report import MOST_TOKENS, Measured, embedding_map, render
 
+ROOT = Path(__file__).parents[1]
 HOSTILE = "</script><script>document.title = 'broken'</script><img src=x onerror=alert(1)>"
 
 
 def measured() -> Measured:
     """A made run, with hostile text wherever text of a corpus can stand."""
     losses = {"train_loss_nats": [2.0, 1.0], "validation_loss_nats": [2.0, 1.5]}
-    names = ["floor", "above the floor", "train to validation", "model"]
-    names += ["Kneser-Ney", "half and half", "tuned mixture"]
     part = {"loss_nats": 1.5, "perplexity": 4.48, "bits_per_byte": 2.25, "accuracy": 0.5}
     shares = {"same_text_in_train": 0.125, "near_duplicate_in_train": 0.25}
     plane = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
@@ -36,8 +37,16 @@ def measured() -> Measured:
         samples={"continuations": [{"method": "greedy", "text": HOSTILE, "cycle": 7}]},
         settings={"boundary.mode": "enforced", "generation.prompt": HOSTILE},
         objectives=pd.DataFrame({"step": [0, 10], **losses}),
-        parts=pd.DataFrame(
-            {"part": names, "nats": [0.5, 0.5, 0.5, 1.5, 1.4, 1.3, 1.2], "meaning": HOSTILE}
+        parts=Decomposition(
+            floor=0.5,
+            excess=0.5,
+            generalization_gap=0.5,
+            model=1.5,
+            baseline=1.4,
+            equally_interpolated=1.3,
+            interpolated=1.2,
+            model_weight=0.5,
+            cause=HOSTILE,
         ),
         positions=pd.DataFrame({"first_place": [1, 2], **losses}),
         frequencies=pd.DataFrame({"least_count": [0, 1], **losses}),
@@ -109,6 +118,8 @@ def test_the_map_shows_the_most_frequent_tokens():
 
 
 def test_without_a_run_one_line_says_what_to_do(tmp_path, monkeypatch, capsys):
+    for name in ("dvc.yaml", "params.yaml", "conf", ".dvc"):
+        (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
     assert main(["report"]) == 1
     (line,) = capsys.readouterr().err.splitlines()

@@ -5,7 +5,6 @@ import pytest
 import torch
 from builders import fresh_model, windows_over
 
-from neural_ngram.contexts import distinct_contexts
 from neural_ngram.errors import ModelError
 from neural_ngram.model import Model, logits
 from neural_ngram.scoring import score
@@ -73,38 +72,6 @@ def test_partitions_scored_as_one_get_the_scores_of_each_alone(vocabulary):
         np.testing.assert_allclose(scores.log_probabilities, alone.log_probabilities, rtol=1e-12)
         np.testing.assert_allclose(scores.confidences, alone.confidences, rtol=1e-12)
         assert scores.hits.tolist() == alone.hits.tolist()
-
-
-def test_distinct_contexts_are_found_and_kept():
-    text = windows([[1, 2, 3], [1, 2, 3], [1, 2, 4]], 5)
-    contexts = distinct_contexts(text)
-    assert text.contexts(contexts.first).tolist() == [[0, 0], [0, 1], [1, 2]]
-    assert contexts.sharing.tolist() == [3, 3, 3]
-    assert np.bincount(contexts.pairs.pair_of).tolist() == [3, 3, 2, 1]
-    assert contexts.pairs.target.tolist() == [1, 2, 3, 4]
-    assert distinct_contexts(text) is contexts
-
-
-def test_distinct_contexts_of_a_length_and_vocabulary_beyond_64_bits():
-    draws = np.random.default_rng(0)
-    ids = draws.integers(0, 50_000, 400)
-    text = windows([np.concatenate([ids, ids]).tolist()], 50_000, context_length=9)
-    contexts = distinct_contexts(text)
-    np.testing.assert_array_equal(
-        text.contexts(contexts.first)[contexts.context_of], text.contexts()
-    )
-    assert len(contexts) == len({tuple(row) for row in text.contexts().tolist()})
-
-
-def test_expected_distinct_contexts_match_a_simulation():
-    contexts = distinct_contexts(random_windows(8, 400))
-    draws = np.random.default_rng(1).integers(0, len(contexts.context_of), (2000, 50))
-    seen = np.mean([len(set(row)) for row in contexts.context_of[draws].tolist()])
-    assert contexts.expected_in_batch(50) == pytest.approx(seen, rel=0.01)
-
-
-def test_a_single_context_is_always_in_the_batch():
-    assert distinct_contexts(windows([[1], [2], [1]], 3)).expected_in_batch(5) == 1
 
 
 @pytest.mark.parametrize(

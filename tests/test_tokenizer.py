@@ -1,4 +1,5 @@
 import csv
+import hashlib
 import itertools
 import json
 import math
@@ -16,6 +17,7 @@ from tokenizers import pre_tokenizers, trainers
 
 from neural_ngram.corpus import read_corpus
 from neural_ngram.errors import ArtifactError, TokenizerError
+from neural_ngram.kinds import KINDS, Kind, isolated
 from neural_ngram.settings import TokenizerSettings
 from neural_ngram.tokenizer import learn, load, longest_stretch, merge_table, save
 
@@ -502,3 +504,81 @@ def test_the_longest_stretch_without_a_break_is_measured(text, pattern, longest)
 def test_measuring_stretches_looks_at_each_character_a_bounded_number_of_times():
     # Just below the bound, a search from each character on would take a minute.
     assert longest_stretch([("a" * 12_499 + " ") * 800], bpe()) == 0
+
+
+def test_a_kind_is_one_entry_of_the_table(tmp_path, monkeypatch):
+    monkeypatch.setitem(KINDS, "wordpunct", Kind(isolated(r"\w+|\W")))
+    settings = TokenizerSettings(kind="wordpunct", markers="shared", minimum_frequency=2)
+    tokenizer = learn(["so, so it", "it is, or it"], settings)
+    assert tokenizer.tokens[1:] == [" ", ",", "it", "so"]
+    save(tokenizer, tmp_path)
+    again = load(tmp_path)
+    assert (again.kind, again.separator, again.byte_level) == ("wordpunct", b"", False)
+    assert again.decode(ids_of(again, "it, so  it")) == "it, so  it"
+    with pytest.raises(TokenizerError, match="the wordpunct 'or' in text 1"):
+        ids_of(again, "it or")
+    monkeypatch.delitem(KINDS, "wordpunct")
+    with pytest.raises(ArtifactError, match="none of the kinds bpe, character, word"):
+        load(tmp_path)
+
+
+def test_a_tokenizer_is_identified_by_its_file(tmp_path):
+    tokenizer = learn(["ab ab"], bpe(size=258))
+    assert tokenizer.sha256 == save(tokenizer, tmp_path) == load(tmp_path).sha256
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert load(tmp_path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_tokens_are_labelled_and_looked_up():
+    tokenizer = learn(["a b\n"], bpe(size=258))
+    labels = [tokenizer.label(t) for t in (tokenizer.bos, 2 + 32, 2 + 10, 2 + 0xC4, 2 + 97)]
+    assert labels == ["<begin document>", "␣", "\\n", "\\xc4", "a"]
+    assert (tokenizer.text(2 + 32), tokenizer.text(tokenizer.eos)) == (" ", "<end document>")
+    assert (tokenizer.look_up("a"), tokenizer.look_up("#7")) == (99, 7)
+    with pytest.raises(TokenizerError, match="no token of the vocabulary is 'ab'"):
+        tokenizer.look_up("ab")
+    assert tokenizer.special == (0, 1)
+
+
+def test_tokens_are_appended_as_they_are_set_apart():
+    words = learn(["a b"], TokenizerSettings(kind="word"))
+    a, b = words.look_up("a"), words.look_up("b")
+    assert words.append(b"x", [a, b]) == b"x a b"
+    assert words.append(b"x ", [a]) == b"x a"
+    assert (words.append(b"", [a]), words.append(b"x", [])) == (b"a", b"x")
+    assert words.append(b"x", [words.eos]) == b"x"
+    assert learn(["ab"], bpe(size=258)).append(b"x", [2 + 97]) == b"xa"
+
+
+def test_part_of_a_character_is_no_text_for_whole_characters():
+    words = learn(["a é"], TokenizerSettings(kind="word"))
+    assert words.encode_bytes("é".encode()).tolist() == [words.look_up("é")]
+    with pytest.raises(TokenizerError, match="ends within a character"):
+        words.encode_bytes("é".encode()[:1])
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ({"added_tokens": [{"id": 2, "content": "a", "single_word": False, "lstrip": False,
+                            "rstrip": False, "normalized": False, "special": True}]},
+         "takes some texts for special tokens"),
+        ({"pre_tokenizer": {"type": "Whitespace"}}, "none of the kinds"),
+        ({"pre_tokenizer": None}, "none of the kinds"),
+    ],
+)  # fmt: skip
+def test_a_file_of_words_that_would_cut_text_otherwise_is_refused(tmp_path, damage, told):
+    save(learn(["a b"], TokenizerSettings(kind="word")), tmp_path)
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | damage))
+    with pytest.raises(ArtifactError, match=told):
+        load(tmp_path)
+
+
+def test_a_file_without_the_unknown_token_that_it_names_is_refused(tmp_path):
+    save(learn(["a b"], TokenizerSettings(kind="word", unknown=True)), tmp_path)
+    path = tmp_path / "tokenizer.json"
+    path.write_text(path.read_text().replace('"unk_token": "<unk>"', '"unk_token": "<none>"'))
+    with pytest.raises(ArtifactError, match="no token '<none>'"):
+        load(tmp_path)

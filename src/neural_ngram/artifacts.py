@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,19 +31,17 @@ __all__ = [
     "read_table",
     "read_tensors",
     "read_text",
+    "require_tokenizer",
     "sha256_of_file",
     "write_array",
+    "write_bytes",
     "write_csv",
-    "write_figure",
     "write_json",
     "write_table",
     "write_tensors",
     "write_text",
 ]
 
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROWS_AT_ONCE = 4096
 _DESCRIPTION = "neural_ngram"
@@ -200,10 +198,10 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
         table.to_csv(temporary, index=False, lineterminator="\n")
 
 
-def write_figure(path: Path, figure: "Figure") -> None:
-    """Write a PNG picture, the same bytes for the same picture."""
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file as it is."""
     with atomic(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=120, metadata={"Software": None})
+        temporary.write_bytes(data)
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
@@ -216,6 +214,23 @@ def read_array(path: Path) -> NDArray[Any]:
     """Read an npy file, memory-mapped and read-only."""
     with _reading(path), np.errstate(over="ignore"):
         return np.lib.format.open_memmap(path, mode="r")
+
+
+def require_tokenizer(origin: Mapping[str, Any], sha256: str, what: str) -> None:
+    """Raise ArtifactError when a model was not trained with the tokenizer of this SHA-256.
+
+    origin: what the model was saved with. what: what has that tokenizer, with its verb.
+    """
+    trained_with = origin.get("tokenizer_sha256")
+    if trained_with is None:
+        raise ArtifactError(
+            "the model does not say which tokenizer it was trained with; train it again"
+        )
+    if trained_with != sha256:
+        raise ArtifactError(
+            f"the model was trained with another tokenizer: {trained_with[:12]}…, but {what} of "
+            f"{sha256[:12]}…; run `dvc repro`, or take both from the same run"
+        )
 
 
 def write_tensors(

@@ -5,7 +5,7 @@ train, plus the gap between train and validation. Beside it stand the rival (int
 Kneser-Ney over the same windows) and mixtures of the two (Bengio et al. 2003, section 3.1).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from neural_ngram.ngram import mixture_loss, tuned_weight
 from neural_ngram.scoring import Scores
 
 __all__ = [
+    "Decomposition",
     "Part",
     "compared",
     "decomposition",
@@ -44,21 +45,89 @@ class Part:
     meaning: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Decomposition:
+    """Where a model's validation loss comes from, and the losses beside it, in nats per token.
+
+    floor: conditional entropy of the train windows given the model's context.
+    excess: train loss above the floor.
+    generalization_gap: validation loss minus train loss.
+    model: validation loss, the sum of these three.
+    baseline: validation loss of Kneser-Ney on the same windows.
+    equally_interpolated: of the mean of the probabilities of model and baseline.
+    interpolated: of both with the model weighted `model_weight`, tuned on validation.
+    cause: what the excess is put down to, as `gap_cause` says it.
+    """
+
+    floor: float
+    excess: float
+    generalization_gap: float
+    model: float
+    baseline: float
+    equally_interpolated: float
+    interpolated: float
+    model_weight: float
+    cause: str
+
+    @property
+    def summands(self) -> list[Part]:
+        """What adds up to the model's validation loss."""
+        return [
+            Part(
+                "floor",
+                self.floor,
+                "what the context cannot tell, even to a table of all train windows",
+            ),
+            Part("above the floor", self.excess, f"what {self.cause} left on train"),
+            Part(
+                "train to validation",
+                self.generalization_gap,
+                "what does not carry over to new text",
+            ),
+        ]
+
+    @property
+    def total(self) -> Part:
+        """The model's validation loss."""
+        return Part("model", self.model, "the sum of these: the model's loss on validation")
+
+    @property
+    def references(self) -> list[Part]:
+        """The losses to compare it with."""
+        return [
+            Part(
+                "Kneser-Ney",
+                self.baseline,
+                "the rival's loss on validation, counting the same windows",
+            ),
+            Part("half and half", self.equally_interpolated, "the mean of both probabilities"),
+            Part(
+                "tuned mixture",
+                self.interpolated,
+                f"the model weighted {self.model_weight:.2f}, tuned on validation",
+            ),
+        ]
+
+    @property
+    def all(self) -> list[Part]:
+        """Every row, as tables show them."""
+        return [*self.summands, self.total, *self.references]
+
+
 def report(scores: Scores, *, scored_bytes: int) -> dict[str, Any]:
     """The metrics of a neural model on one partition."""
     measured = mean_loss(scores.log_probabilities, scored_bytes=scored_bytes)
     return measured | {"accuracy": scores.accuracy}
 
 
-def compared(figures: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, dict[str, float]]:
+def compared(figures: Mapping[str, Any], parts: Decomposition) -> dict[str, dict[str, float]]:
     """The few figures by which experiments are compared, out of all that were measured."""
-    nats = {part.part: part.nats for part in parts}
     return {
         "train": {"loss_nats": figures["train"]["loss_nats"]},
         "validation": few(figures["validation"]),
-        "floor": {"loss_nats": nats["floor"]},
-        "kneser_ney": {"loss_nats": nats["Kneser-Ney"]},
-        "mixture": {"loss_nats": nats["tuned mixture"]},
+        "floor": {"loss_nats": parts.floor},
+        "kneser_ney": {"loss_nats": parts.baseline},
+        "mixture": {"loss_nats": parts.interpolated},
     }
 
 
@@ -95,32 +164,26 @@ def mixtures(
 
 
 def decomposition(
-    *,
-    floor: float,
-    losses: Mapping[str, float],
-    rival: float,
-    mixed: dict[str, dict[str, float]],
-    cause: str,
-) -> list[Part]:
-    """Where the validation loss comes from, and what stands beside it; all in nats a token.
+    model: Model, figures: Mapping[str, Any], counted: Mapping[str, Any]
+) -> Decomposition:
+    """Where the validation loss of a model comes from.
 
-    losses: the model's on train and validation.
-    cause: what the gap above the floor is put down to, as `gap_cause` says it.
+    figures: what `evaluate` measured of it, the mixtures included. counted: what the stage
+    oracle-conditional-entropy counted.
     """
-    train, validation = losses["train"], losses["validation"]
-    return [
-        Part("floor", floor, "what the context cannot tell, even to a table of all train windows"),
-        Part("above the floor", train - floor, f"what {cause} left on train"),
-        Part("train to validation", validation - train, "what does not carry over to new text"),
-        Part("model", validation, "the sum of these: the model's loss on validation"),
-        Part("Kneser-Ney", rival, "the rival's loss on validation, counting the same windows"),
-        Part("half and half", mixed["half"]["loss_nats"], "the mean of both probabilities"),
-        Part(
-            "tuned mixture",
-            mixed["tuned"]["loss_nats"],
-            f"the model weighted {mixed['tuned']['model_weight']:.2f}, tuned on validation",
-        ),
-    ]
+    train, validation = (figures[name]["loss_nats"] for name in ("train", "validation"))
+    floor = counted["oracle"][f"k{model.architecture.context_length}"]["entropy_nats"]
+    return Decomposition(
+        floor=floor,
+        excess=train - floor,
+        generalization_gap=validation - train,
+        model=validation,
+        baseline=counted["kneser_ney"]["validation"]["loss_nats"],
+        equally_interpolated=figures["mixture"]["half"]["loss_nats"],
+        interpolated=figures["mixture"]["tuned"]["loss_nats"],
+        model_weight=figures["mixture"]["tuned"]["model_weight"],
+        cause=gap_cause(model, figures.get("logit_table")),
+    )
 
 
 def gap_cause(model: Model, ranks: dict[str, int] | None) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from neural_ngram.contexts import distinct_contexts
 from neural_ngram.gradients import gradients_of
 from neural_ngram.model import Model, logits, parameter_count, parameter_shapes, views
 from neural_ngram.model.hidden import hidden_layers
@@ -90,7 +89,7 @@ def contrast(train: Windows, learned_width: int) -> dict[str, Any] | None:
     each, since the contexts chosen have no other follower in train. None when there are no such
     windows. `learned_width` is K, what a neural model reads in place of either table.
     """
-    contexts = distinct_contexts(train)
+    contexts = train.distinct
     followers = np.bincount(contexts.pairs.context, minlength=len(contexts))
     seen: dict[int, int] = {}
     for window in sorted(contexts.first[followers == 1].tolist()):

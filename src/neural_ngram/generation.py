@@ -27,7 +27,7 @@ __all__ = [
     "continue_context",
     "continue_many",
     "cycle_length",
-    "most_probable",
+    "ended",
     "never_produced",
     "next_logits",
     "next_tokens",
@@ -60,7 +60,7 @@ class TextStream:
         if not data:
             return ""
         text = self.decoder.decode(self.separator + data)
-        self.separator = b" " if self.tokenizer.kind == "word" else b""
+        self.separator = self.tokenizer.separator
         return text
 
     def close(self) -> str:
@@ -126,15 +126,6 @@ def _logits(model: Model, context_SC: NDArray[np.int64], masked: Sequence[int]) 
     return logits_SV
 
 
-def most_probable(model: Model, context: Sequence[int], count: int) -> list[tuple[int, float]]:
-    """The `count` most probable next tokens with their probabilities, ties to the lower ID."""
-    logits_V = next_logits(model, context, ())
-    p_V = np.exp(logits_V - logits_V.max())
-    p_V /= p_V.sum()
-    order = np.argsort(-p_V, kind="stable")[:count]
-    return [(int(token), float(p_V[token])) for token in order]
-
-
 def continue_context(
     model: Model,
     context: Sequence[int],
@@ -173,7 +164,7 @@ def continue_many(
         for which, tokens in islice(_rounds(model, *some, markers, sampler), max_new_tokens):
             for sample, token in zip(which.tolist(), tokens.tolist(), strict=True):
                 ids[sample].append(token)
-        continuations += [_ended(each, max_new_tokens) for each in ids]
+        continuations += [ended(each, max_new_tokens) for each in ids]
     return continuations
 
 
@@ -199,7 +190,8 @@ def _rounds(
         yield which_S, context_SC[:, -1]
 
 
-def _ended(ids: list[int], limit: int) -> Continuation:
+def ended(ids: list[int], limit: int) -> Continuation:
+    """What came of a continuation of at most `limit` tokens."""
     return Continuation(ids, "limit" if len(ids) == limit else "eos")
 
 
@@ -234,7 +226,7 @@ def collect(
     for token in islice(tokens, limit):
         watch(token)
         ids.append(token)
-    return _ended(ids, limit)
+    return ended(ids, limit)
 
 
 def cycle_length(context: Sequence[int], ids: Sequence[int]) -> int | None:

@@ -13,6 +13,8 @@ import pandas as pd
 import vl_convert
 from numpy.typing import NDArray
 
+from neural_ngram.charts import Chart, decomposition_chart
+from neural_ngram.evaluation import Decomposition
 from neural_ngram.templates import fill
 
 __all__ = ["MOST_TOKENS", "EmbeddingMap", "Measured", "embedding_map", "render"]
@@ -20,8 +22,6 @@ __all__ = ["MOST_TOKENS", "EmbeddingMap", "Measured", "embedding_map", "render"]
 MOST_TOKENS = 1000
 NAMED_TOKENS = 40
 HEIGHT = 260
-
-Chart = alt.Chart | alt.LayerChart
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Measured:
     samples: Mapping[str, Any]
     settings: Mapping[str, object]
     objectives: pd.DataFrame
-    parts: pd.DataFrame
+    parts: Decomposition
     positions: pd.DataFrame
     frequencies: pd.DataFrame
     calibration: pd.DataFrame
@@ -63,7 +63,6 @@ def render(measured: Measured) -> str:
         "report.html",
         measured=measured,
         figures=measured.figures,
-        parts={row["part"]: row for row in measured.parts.to_dict("records")},
         of_this_split=[e for e in measured.test_evaluations if _is_of_this_split(e, measured)],
         charts={name: chart.to_dict() for name, chart in _charts(measured).items()},
         library=vl_convert.javascript_bundle(),  # type: ignore[call-arg]
@@ -87,8 +86,8 @@ def _is_of_this_split(evaluation: Mapping[str, Any], measured: Measured) -> bool
 
 def _charts(measured: Measured) -> dict[str, Chart]:
     return {
-        "curves": _curves(measured.objectives, measured.parts),
-        "decomposition": _decomposition(measured.parts),
+        "curves": _curves(measured.objectives, measured.parts.baseline),
+        "decomposition": _wide(decomposition_chart(measured.parts), 200),
         "entropies": _entropies(measured.entropies),
         "positions": _bands(measured.positions, "first_place", "place in the document, from"),
         "frequencies": _bands(measured.frequencies, "least_count", "occurrences in train, from"),
@@ -116,9 +115,9 @@ def _colour(*others: str) -> alt.Color:
     return alt.Color("partition:N", title=None, scale=alt.Scale(domain=domain))
 
 
-def _curves(objectives: pd.DataFrame, parts: pd.DataFrame) -> Chart:
+def _curves(objectives: pd.DataFrame, baseline: float) -> Chart:
     lines = alt.Chart(_by_partition(objectives, "step")).mark_line(point=True)
-    rival = parts[parts["part"] == "Kneser-Ney"].assign(partition="Kneser-Ney")
+    rival = pd.DataFrame({"part": ["Kneser-Ney"], "partition": "Kneser-Ney", "nats": baseline})
     rule = alt.Chart(rival).mark_rule(strokeDash=[5, 4], strokeWidth=1.5)
     nats = alt.Y("nats:Q", title="nats a token", scale=alt.Scale(zero=False))
     colour = _colour("Kneser-Ney")
@@ -126,34 +125,6 @@ def _curves(objectives: pd.DataFrame, parts: pd.DataFrame) -> Chart:
     return _wide(
         lines.encode(x=alt.X("step:Q", title="step"), y=nats, color=colour, tooltip=tooltip)
         + rule.encode(y="nats:Q", color=colour, tooltip=["part:N", "nats:Q"])
-    )
-
-
-def _decomposition(parts: pd.DataFrame) -> Chart:
-    """The model's loss as a bar of its first three parts, beside the others."""
-    order = ["model", *parts["part"][4:]]
-    bars = parts.drop(index=3).assign(row=["model"] * 3 + order[1:], end=parts["nats"])
-    bars["kind"] = bars["part"].where(bars["row"] == "model", "beside it")
-    bars["start"] = 0.0
-    bars.loc[:2, "end"] = bars["nats"][:3].cumsum()
-    bars.loc[1:2, "start"] = bars.loc[0:1, "end"].to_numpy()
-    kinds = [*parts["part"][:3], "beside it"]
-    rows = alt.Y("row:N", title=None, scale=alt.Scale(domain=order))
-    room = alt.Scale(domain=[0, 1.15 * float(parts["nats"].max())])
-    legend = alt.Legend(columns=2)
-    tooltip = ["part:N", alt.Tooltip("nats:Q", format=".4f"), "meaning:N"]
-    drawn = alt.Chart(bars).mark_bar(height={"band": 0.7})
-    totals = alt.Chart(parts[3:].assign(row=order)).mark_text(align="left", dx=5)
-    return _wide(
-        drawn.encode(
-            x=alt.X("start:Q", title="nats a token on validation", scale=room),
-            x2="end:Q",
-            y=rows,
-            color=alt.Color("kind:N", title=None, scale=alt.Scale(domain=kinds), legend=legend),
-            tooltip=tooltip,
-        )
-        + totals.encode(x="nats:Q", y=rows, text=alt.Text("nats:Q", format=".3f")),
-        200,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from neural_ngram.contexts import Contexts, distinct_contexts
+from neural_ngram.contexts import Contexts
 from neural_ngram.errors import ModelError
 from neural_ngram.model import Model, logits
 from neural_ngram.windows import Windows
@@ -93,7 +93,7 @@ def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
     Raises ModelError when the windows do not belong to the model.
     """
     check_windows(model, windows)
-    contexts = distinct_contexts(windows)
+    contexts = windows.distinct
     V, W = model.architecture.vocabulary_size, model.architecture.output_width
     step = max(1, min(batch_size, MOST_VALUES // max(V, W)))
     if 2 * len(contexts) <= len(windows):

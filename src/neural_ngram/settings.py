@@ -16,6 +16,7 @@ from typing import Any, get_args, get_type_hints
 
 from neural_ngram.activations import ACTIVATIONS
 from neural_ngram.errors import ConfigurationError
+from neural_ngram.kinds import KINDS
 
 __all__ = [
     "BoundarySettings",
@@ -199,7 +200,7 @@ class TokenizerSettings:
     kind: str = setting(
         "bpe",
         "byte-level BPE learned on train, single characters, or whitespace-separated words",
-        choices=("bpe", "character", "word"),
+        choices=tuple(KINDS),
     )
     vocabulary_size: int = setting(
         512, "bpe: tokens in all, markers and bytes included", least=1, most=2**32

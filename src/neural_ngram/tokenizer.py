@@ -1,4 +1,4 @@
-"""Text to token IDs and back: byte-level BPE, characters or words, as one `tokenizer.json`.
+"""Text to token IDs and back, by one of the `kinds`, as one `tokenizer.json`.
 
 IDs are laid out as: markers (BOS 0 and EOS 1, or one shared marker 0, or none), then <unk> when
 there is one, then the alphabet (the 256 bytes in order, or sorted characters or words), then for
@@ -9,10 +9,11 @@ ties go to the smallest (left, right) pair of IDs, replacement runs from left to
 itself and the encoding are those of Hugging Face `tokenizers`.
 """
 
+import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby, islice
@@ -26,6 +27,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from neural_ngram.artifacts import sha256_of_file, write_text
 from neural_ngram.errors import ArtifactError, TokenizerError
+from neural_ngram.kinds import KINDS, Kind
 from neural_ngram.settings import TokenizerSettings
 
 __all__ = ["Tokenizer", "learn", "load", "longest_stretch", "merge_table", "save"]
@@ -52,9 +54,13 @@ _BYTE_OF_CHARACTER = {character: byte for byte, character in enumerate(_CHARACTE
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A learned tokenizer around the `tokenizers` object that does the work."""
+    """A learned tokenizer around the `tokenizers` object that does the work.
+
+    file_sha256: of the `tokenizer.json` that it was read from.
+    """
 
     backend: tokenizers.Tokenizer
+    file_sha256: str | None = None
 
     @property
     def vocabulary_size(self) -> int:
@@ -63,11 +69,28 @@ class Tokenizer:
 
     @cached_property
     def kind(self) -> str:
-        """Which of bpe, character, word this is."""
-        if isinstance(self.backend.model, models.BPE):
-            return "bpe"
-        whole_words = isinstance(self.backend.pre_tokenizer, pre_tokenizers.WhitespaceSplit)
-        return "word" if whole_words else "character"
+        """Which of the kinds this is; raises ValueError when it is none."""
+        split = json.loads(self.backend.to_str())["pre_tokenizer"] or {}
+        model = type(self.backend.model).__name__
+        for name, known in KINDS.items():
+            if known.model == model and {**split, **known.split} == split:
+                return name
+        raise ValueError(f"it is of none of the kinds {', '.join(KINDS)}")
+
+    @property
+    def sha256(self) -> str:
+        """The hexadecimal SHA-256 of `tokenizer.json`, which is the tokenizer's identity."""
+        return self.file_sha256 or hashlib.sha256(_file_text(self).encode()).hexdigest()
+
+    @property
+    def separator(self) -> bytes:
+        """What stands between the texts of two tokens."""
+        return self._kind.separator
+
+    @property
+    def byte_level(self) -> bool:
+        """Whether tokens stand for bytes, so that any bytes can be encoded."""
+        return self._kind.model == "BPE"
 
     @cached_property
     def bos(self) -> int | None:
@@ -78,6 +101,11 @@ class Tokenizer:
     def eos(self) -> int | None:
         """ID that ends a document, None without markers."""
         return self._id(EOS, SHARED)
+
+    @property
+    def special(self) -> tuple[int | None, int | None]:
+        """The IDs of BOS and EOS."""
+        return self.bos, self.eos
 
     @cached_property
     def unknown(self) -> int | None:
@@ -104,6 +132,30 @@ class Tokenizer:
         """(V,) the bytes that each token stands for; none for a marker."""
         return [self._piece(token) for token in self.tokens]
 
+    def text(self, token: int) -> str:
+        """What a token stands for, broken bytes as \\x..; the name of a special token."""
+        return self.pieces[token].decode("utf-8", "backslashreplace") or self.tokens[token]
+
+    def label(self, token: int) -> str:
+        """A token for reading: its text with spaces and what cannot be printed made visible."""
+        if not self.pieces[token]:
+            return self.tokens[token]
+        text = self.text(token)
+        return "".join("␣" if c == " " else c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+    def look_up(self, text: str) -> int:
+        """The token that stands for exactly this text, or whose ID it is written as `#12`.
+
+        Raises TokenizerError when there is none.
+        """
+        if text.startswith("#") and text[1:].isdecimal():
+            return int(text[1:])
+        if text.encode("utf-8") not in self.pieces:
+            raise TokenizerError(
+                f"no token of the vocabulary is {text!r}; give one that is, or an ID as #12"
+            )
+        return self.pieces.index(text.encode("utf-8"))
+
     def encode(self, texts: Iterable[str]) -> Iterator[NDArray[np.int64]]:
         """The IDs of each text, without markers; the texts are taken a thousand at a time.
 
@@ -124,7 +176,12 @@ class Tokenizer:
             start += len(some)
 
     def encode_bytes(self, data: bytes) -> NDArray[np.int64]:
-        """The IDs of any bytes (BPE only); bytes that are no UTF-8 stand for themselves."""
+        """The IDs of bytes; for a byte-level tokenizer these need not be UTF-8.
+
+        Raises TokenizerError when they are not and each token is whole characters.
+        """
+        if not self.byte_level:
+            return next(self.encode([_whole(data)]))
         escaped = data.decode("utf-8", "surrogateescape")
         zero = self.tokens.index(_CHARACTER_OF_BYTE[0])
         parts = [
@@ -138,11 +195,21 @@ class Tokenizer:
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
         """The bytes that IDs stand for; markers are dropped, words are set apart by spaces."""
         pieces = (self.pieces[i] for i in ids if self.tokens[i] not in (BOS, EOS, SHARED))
-        return (b" " if self.kind == "word" else b"").join(pieces)
+        return self.separator.join(pieces)
+
+    def append(self, data: bytes, ids: Iterable[int]) -> bytes:
+        """The bytes that IDs stand for behind others, set apart as tokens are."""
+        added = self.decode_bytes(ids)
+        apart = data and added and not data[-1:].isspace()
+        return data + (self.separator if apart else b"") + added
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text that IDs stand for; broken UTF-8 is shown as U+FFFD."""
         return self.decode_bytes(ids).decode("utf-8", "replace")
+
+    @property
+    def _kind(self) -> Kind:
+        return KINDS[self.kind]
 
     def _id(self, *names: str) -> int | None:
         found = [self.backend.token_to_id(name) for name in names]
@@ -151,7 +218,7 @@ class Tokenizer:
     def _piece(self, token: str) -> bytes:
         if token in (BOS, EOS, SHARED):
             return b""
-        if self.kind == "bpe":
+        if self.byte_level:
             return bytes(_BYTE_OF_CHARACTER[character] for character in token)
         return token.encode("utf-8")
 
@@ -163,8 +230,8 @@ class Tokenizer:
                     f"text {number} holds the lone surrogate {surrogate[0]!r} at character "
                     f"{surrogate.start()}, which is no text; mend its encoding"
                 )
-        known, symbols = set(self.tokens), _words if self.kind == "word" else list[str]
-        missing = ((n, s) for n, text in numbered for s in symbols(text) if s not in known)
+        known, cut = set(self.tokens), _cut(self.backend.pre_tokenizer)
+        missing = ((n, s) for n, text in numbered for s in cut(text) if s not in known)
         number, symbol = next(missing, (first + 1, "?"))
         return (
             f"the {self.kind} {symbol!r} in text {number} is not in the vocabulary learned from "
@@ -172,9 +239,18 @@ class Tokenizer:
         )
 
 
-def _words(text: str) -> list[str]:
-    """The words that the backend sees; `str.split` knows four more separators, U+001C to U+001F."""
-    return [word for word, _ in pre_tokenizers.WhitespaceSplit().pre_tokenize_str(text)]
+def _whole(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise TokenizerError(
+            "the prompt ends within a character, and this model reads whole ones; finish it"
+        ) from None
+
+
+def _cut(split: pre_tokenizers.PreTokenizer) -> Callable[[str], Iterable[str]]:
+    """What cuts a text into the pieces that the backend sees."""
+    return lambda text: (piece for piece, _ in split.pre_tokenize_str(text))
 
 
 def learn(texts: Iterable[str], settings: TokenizerSettings) -> Tokenizer:
@@ -191,12 +267,20 @@ def learn(texts: Iterable[str], settings: TokenizerSettings) -> Tokenizer:
             "check corpus.path"
         )
     markers = _MARKERS[settings.markers]
-    if settings.kind == "bpe":
-        return _learn_bpe(texts, settings, markers)
-    symbols: Counter[str] = Counter()
+    tokenizer = _LEARNERS[KINDS[settings.kind].model](texts, settings, markers)
+    assert tokenizer.kind == settings.kind, "two kinds have the same split"
+    return tokenizer
+
+
+def _learn_symbols(
+    texts: Iterable[str], settings: TokenizerSettings, markers: tuple[str, ...]
+) -> Tokenizer:
+    kind = KINDS[settings.kind]
+    split = _pre_tokenizer(kind.split)
+    cut, symbols = kind.pieces or _cut(split), Counter[str]()
     for text in texts:
-        symbols.update(_words(text) if settings.kind == "word" else text)
-    least = settings.minimum_frequency if settings.kind == "word" else 1
+        symbols.update(cut(text))
+    least = settings.minimum_frequency if kind.drops_rare else 1
     kept = sorted(symbol for symbol, count in symbols.items() if count >= least)
     unknown = (UNKNOWN,) if settings.unknown else ()
     names = [*markers, *unknown, *(symbol for symbol in kept if symbol not in unknown)]
@@ -204,13 +288,18 @@ def learn(texts: Iterable[str], settings: TokenizerSettings) -> Tokenizer:
     # No symbol is empty, so without <unk> the backend refuses what it does not know.
     unknown_name = UNKNOWN if settings.unknown else ""
     backend = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=unknown_name))
-    if settings.kind == "word":
-        backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    else:
-        each = tokenizers.Regex(r"[\s\S]")
-        backend.pre_tokenizer = pre_tokenizers.Split(each, "isolated")
+    backend.pre_tokenizer = split
+    if not kind.separator:  # else the library's own default, a space
         backend.decoder = decoders.Fuse()
     return Tokenizer(backend)
+
+
+def _pre_tokenizer(split: Mapping[str, object]) -> pre_tokenizers.PreTokenizer:
+    """Made from how a file spells it: the library reads whole files only."""
+    bare = json.loads(tokenizers.Tokenizer(models.WordLevel({}, unk_token="")).to_str())
+    made = tokenizers.Tokenizer.from_str(json.dumps({**bare, "pre_tokenizer": split}))
+    splitter: pre_tokenizers.PreTokenizer = made.pre_tokenizer
+    return splitter
 
 
 def _changes(texts: Iterable[str]) -> Iterator[str]:
@@ -283,6 +372,9 @@ def longest_stretch(texts: Iterable[str], settings: TokenizerSettings) -> int:
     return longest if longest >= LONG_STRETCH else 0
 
 
+_LEARNERS = {"BPE": _learn_bpe, "WordLevel": _learn_symbols}
+
+
 def merge_table(tokenizer: Tokenizer, encoded: Iterable[NDArray[np.int64]]) -> pd.DataFrame:
     """Columns rank, left, right, token, count: one row a merge; empty when there are none.
 
@@ -307,16 +399,20 @@ def merge_table(tokenizer: Tokenizer, encoded: Iterable[NDArray[np.int64]]) -> p
 
 def save(tokenizer: Tokenizer, folder: Path) -> str:
     """Write `tokenizer.json`; returns its SHA-256, which is the tokenizer's identity."""
-    write_text(folder / "tokenizer.json", tokenizer.backend.to_str(pretty=True) + "\n")
+    write_text(folder / "tokenizer.json", _file_text(tokenizer))
     return sha256_of_file(folder / "tokenizer.json")
+
+
+def _file_text(tokenizer: Tokenizer) -> str:
+    return tokenizer.backend.to_str(pretty=True) + "\n"
 
 
 def load(folder: Path) -> Tokenizer:
     """Read `tokenizer.json`; raises ArtifactError when it is missing or damaged."""
     path = folder / "tokenizer.json"
-    sha256_of_file(path)
+    sha256 = sha256_of_file(path)
     try:
-        tokenizer = Tokenizer(tokenizers.Tokenizer.from_file(str(path)))
+        tokenizer = Tokenizer(tokenizers.Tokenizer.from_file(str(path)), sha256)
         _require_sound(tokenizer)
         return tokenizer
     except Exception as problem:
@@ -333,10 +429,12 @@ def _require_sound(tokenizer: Tokenizer) -> None:
         raise ValueError("its IDs are not 0, 1, 2 and so on")
     if backend.truncation or backend.padding or backend.normalizer:
         raise ValueError("it would change the text")
-    if tokenizer.kind == "bpe":
-        sample = "".join(map(chr, range(0x250))) + " \U0001f600"
-    else:
-        symbols = [t for t in known if t != UNKNOWN and t not in (BOS, EOS, SHARED)]
-        sample = (" " if tokenizer.kind == "word" else "").join(symbols)
-    if tokenizer.decode(next(tokenizer.encode([sample])).tolist()) != sample:
+    if backend.get_added_tokens_decoder():
+        raise ValueError("it takes some texts for special tokens")
+    unknown = getattr(backend.model, "unk_token", None)
+    if unknown and tokenizer.unknown is None:
+        raise ValueError(f"it has no token {unknown!r} for what it does not know")
+    sample = "".join(map(chr, range(0x250))) + " \U0001f600"
+    ids = next(tokenizer.encode([sample])).tolist() if tokenizer.byte_level else []
+    if tokenizer.byte_level and tokenizer.decode(ids) != sample:
         raise ValueError("it does not give back the text that it encodes")

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neural_ngram.artifacts import read_array, read_json, write_array, write_json
+from neural_ngram.contexts import Contexts, distinct
 from neural_ngram.errors import ArtifactError, WindowError
 from neural_ngram.settings import WindowSettings
 from neural_ngram.tokenizer import Tokenizer
@@ -54,6 +55,11 @@ class Windows:
             starts = self.offsets[:-1] + lead
             is_target[starts[starts < self.offsets[1:]]] = False
         return np.flatnonzero(is_target)
+
+    @cached_property
+    def distinct(self) -> Contexts:
+        """The distinct contexts, which windows have each, and what follows them; found once."""
+        return distinct(np.asarray(self.tokens), self.positions, self.context_length)
 
     @cached_property
     def largest_token(self) -> int:

@@ -4,15 +4,12 @@ Here is what the commands share: the settings of params.yaml and the model of th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
-from neural_ngram import model as models
-from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import read_json, sha256_of_file
 from neural_ngram.configuration import typed
 from neural_ngram.errors import ArtifactError
@@ -20,17 +17,9 @@ from neural_ngram.overrides import for_hydra
 from neural_ngram.recorded import test_figures
 from neural_ngram.settings import Settings
 from neural_ngram.stages import EVALUATION, MODEL, TEST, TOKENIZER
+from neural_ngram.trained import Trained, load
 
-__all__ = ["Trained", "current_settings", "evaluated", "last_run", "table"]
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A model, the tokenizer that it belongs to, and the hashes of what it was made from."""
-
-    model: models.Model
-    tokenizer: tokenizers.Tokenizer
-    origin: dict[str, Any]
+__all__ = ["current_settings", "evaluated", "last_run", "table"]
 
 
 def current_settings(overrides: Sequence[str] = ()) -> Settings:
@@ -47,11 +36,7 @@ def last_run() -> Trained:
     """The trained model and its tokenizer; raises ArtifactError when they do not fit."""
     if not MODEL.exists():
         raise ArtifactError(f"there is no model in {MODEL} yet; run `dvc repro` first")
-    model, origin = models.load(MODEL)
-    if sha256_of_file(TOKENIZER / "tokenizer.json") != origin["tokenizer_sha256"]:
-        raise ArtifactError(f"{MODEL} was trained with another tokenizer; run `dvc repro`")
-    hashes = {name: origin[name] for name in ("tokenizer_sha256", "documents_sha256")}
-    return Trained(model, tokenizers.load(TOKENIZER), hashes)
+    return load(MODEL, TOKENIZER)
 
 
 def evaluated() -> dict[str, Any]:

@@ -4,8 +4,6 @@ import time
 from collections.abc import Sequence
 
 from neural_ngram.commands import current_settings, last_run
-from neural_ngram.generation import TextStream, collect, next_tokens, opening_context
-from neural_ngram.sampling import samplers_of
 
 __all__ = ["show_continuations"]
 
@@ -15,18 +13,9 @@ def show_continuations(prompt: str, overrides: Sequence[str], pause: float) -> N
 
     pause: seconds to wait after each token.
     """
-    asked, run = current_settings(overrides).generation, last_run()
-    tokenizer, length = run.tokenizer, run.model.architecture.context_length
-    ids = next(tokenizer.encode([prompt])).tolist()
-    context = opening_context(ids, length=length, bos=tokenizer.bos)
-    for sampler in samplers_of(asked):
-        stream = TextStream(tokenizer)
-
-        def show(token: int, stream: TextStream = stream) -> None:
-            print(stream.feed([token]), end="", flush=True)
+    asked = current_settings(overrides).generation
+    for stream in last_run().streams(prompt, asked):
+        for piece in stream:
+            print(piece, end="", flush=True)
             time.sleep(pause)
-
-        print(stream.feed(ids), end="", flush=True)
-        tokens = next_tokens(run.model, context, (tokenizer.bos, tokenizer.eos), sampler)
-        collect(tokens, asked.max_new_tokens, show)
-        print(stream.close(), flush=True)
+        print(flush=True)

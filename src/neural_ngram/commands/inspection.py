@@ -2,15 +2,12 @@
 
 from pathlib import Path
 
-from neural_ngram.artifacts import write_figure
-from neural_ngram.charts import embedding_chart
+from neural_ngram.artifacts import write_bytes
+from neural_ngram.charts import embedding_chart, png
 from neural_ngram.commands import last_run, table
-from neural_ngram.errors import TokenizerError
 from neural_ngram.evidence import table_sizes
-from neural_ngram.generation import context_of, most_probable
 from neural_ngram.model import parameter_count
 from neural_ngram.neighbours import nearest, principal_plane
-from neural_ngram.tokenizer import Tokenizer
 
 __all__ = ["draw_embedding", "show_neighbours", "show_next", "show_parameters"]
 
@@ -18,22 +15,21 @@ __all__ = ["draw_embedding", "show_neighbours", "show_next", "show_parameters"]
 def show_next(prompt: str, count: int) -> None:
     """The most probable next tokens after a prompt."""
     run = last_run()
-    context = context_of(prompt, run.tokenizer, run.model.architecture.context_length)
     rows: list[tuple[object, ...]] = [
-        (label(run.tokenizer, token), token, f"{probability:.4f}")
-        for token, probability in most_probable(run.model, context, count)
+        (each.label, each.token, f"{each.probability:.4f}")
+        for each in run.next_tokens(prompt, count)
     ]
-    print(f"after {' '.join(label(run.tokenizer, token) for token in context)}")
+    print(f"after {' '.join(map(run.tokenizer.label, run.context(prompt)))}")
     print(table(("token", "ID", "probability"), rows))
 
 
 def show_neighbours(token: str, count: int) -> None:
     """The tokens nearest to one in embedding space."""
     run = last_run()
-    identifier = token_id(run.tokenizer, token)
+    identifier = run.tokenizer.look_up(token)
     embedding_VD = run.model.parameters["embedding"].numpy()
     rows: list[tuple[object, ...]] = [
-        (label(run.tokenizer, n.token), n.token, f"{n.cosine:.4f}", f"{n.distance:.4f}")
+        (run.tokenizer.label(n.token), n.token, f"{n.cosine:.4f}", f"{n.distance:.4f}")
         for n in nearest(embedding_VD, identifier, count)
     ]
     print(table(("token", "ID", "cosine", "distance"), rows))
@@ -55,28 +51,6 @@ def draw_embedding(file: Path) -> None:
     """A picture of the embedding table, each token at its place."""
     run = last_run()
     plane_V2, share = principal_plane(run.model.parameters["embedding"].numpy())
-    labels = [label(run.tokenizer, token) for token in range(len(plane_V2))]
-    write_figure(file, embedding_chart(plane_V2, labels, share))
+    labels = [run.tokenizer.label(token) for token in range(len(plane_V2))]
+    write_bytes(file, png(embedding_chart(plane_V2, labels, share)))
     print(f"{file}: {len(labels):,} tokens, {share:.1%} of the variance of their embeddings")
-
-
-def token_id(tokenizer: Tokenizer, text: str) -> int:
-    """The token that stands for exactly this text, or whose ID it is written as `#12`."""
-    if text.startswith("#") and text[1:].isdecimal():
-        return int(text[1:])
-    wanted = text.encode("utf-8")
-    found = [i for i, piece in enumerate(tokenizer.pieces) if piece == wanted]
-    if not found:
-        raise TokenizerError(
-            f"no token of the vocabulary is {text!r}; give one that is, or an ID as #12"
-        )
-    return found[0]
-
-
-def label(tokenizer: Tokenizer, token: int) -> str:
-    """A token for reading: spaces made visible, markers by name, broken bytes as \\x.."""
-    piece = tokenizer.pieces[token]
-    if not piece:
-        return tokenizer.tokens[token]
-    text = piece.decode("utf-8", "backslashreplace")
-    return "".join("␣" if c == " " else c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -7,8 +7,8 @@ import torch
 
 from neural_ngram import model as models
 from neural_ngram import windows as token_windows
-from neural_ngram.artifacts import write_csv, write_figure
-from neural_ngram.charts import range_chart
+from neural_ngram.artifacts import write_bytes, write_csv
+from neural_ngram.charts import png, range_chart
 from neural_ngram.commands import current_settings
 from neural_ngram.stages import WINDOWS, parameters, run_name
 from neural_ngram.stages.untrained import architecture_of, untrained
@@ -30,10 +30,8 @@ def sweep_learning_rates(low: float, high: float, steps: int) -> None:
     swept = range_test(model, windows, settings, bounds=(low, high), steps=steps)
     columns = {"learning_rate": swept.rates, "loss_nats": swept.losses, "smoothed": swept.smoothed}
     write_csv(RANGE / "range.csv", pd.DataFrame(columns))
-    write_figure(
-        RANGE / "range.png",
-        range_chart(swept.rates, swept.losses, swept.smoothed, swept.suggestion),
-    )
+    drawn = range_chart(swept.rates, swept.losses, swept.smoothed, swept.suggestion)
+    write_bytes(RANGE / "range.png", png(drawn))
     with start_run(f"{run_name(settings)} range test", parameters(settings)) as tracked:
         for step, (rate, loss) in enumerate(zip(swept.rates, swept.losses, strict=True)):
             tracked.metrics({"range.learning_rate": rate, "range.loss_nats": loss}, step)

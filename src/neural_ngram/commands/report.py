@@ -6,8 +6,8 @@ import numpy as np
 
 from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_csv, read_json, write_text
-from neural_ngram.commands import Trained, current_settings, evaluated, last_run
-from neural_ngram.commands.inspection import label
+from neural_ngram.commands import current_settings, evaluated, last_run
+from neural_ngram.evaluation import decomposition
 from neural_ngram.model import parameter_count
 from neural_ngram.neighbours import principal_plane
 from neural_ngram.recorded import lines
@@ -24,6 +24,7 @@ from neural_ngram.stages import (
     run_name,
 )
 from neural_ngram.tracking import find_run
+from neural_ngram.trained import Trained
 
 __all__ = ["write_report"]
 
@@ -44,7 +45,7 @@ def write_report() -> None:
             samples=read_json(GENERATION / "samples.json"),
             settings={name: value for name, value, _ in flatten(settings)},
             objectives=read_csv(TRAINING / "objectives.csv"),
-            parts=read_csv(EVALUATION / "decomposition.csv"),
+            parts=decomposition(run.model, figures, read_json(ORACLE / "figures.json")),
             positions=read_csv(EVALUATION / "positions.csv"),
             frequencies=read_csv(EVALUATION / "frequencies.csv"),
             calibration=read_csv(EVALUATION / "calibration.csv"),
@@ -63,5 +64,5 @@ def _embedding(run: Trained) -> EmbeddingMap:
     plane_V2, share = principal_plane(run.model.parameters["embedding"].numpy())
     V = len(plane_V2)
     train, _ = token_windows.load(WINDOWS / "train")
-    labels = [label(run.tokenizer, token) for token in range(V)]
+    labels = [run.tokenizer.label(token) for token in range(V)]
     return embedding_map(plane_V2, share, labels, np.bincount(train.targets(), minlength=V))

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neural_ngram.artifacts import atomic
+from neural_ngram.contexts import Keys
 from neural_ngram.errors import ModelError
-from neural_ngram.ngram.counts import Floats, Keys
+from neural_ngram.ngram.counts import Floats
 from neural_ngram.ngram.kneser_ney import TOKEN, KneserNey
 
 __all__ = ["export_arpa"]

@@ -1,30 +1,25 @@
-"""How often contexts, and pairs of context and target, occur: by sorting packed keys.
+"""How often contexts, and pairs of context and target, occur: by sorting the keys of `contexts`.
 
 Dimension letters: N windows, K distinct keys, P partitions, k context tokens.
-
-A pair of order k is packed into 64 bits, the target lowest and the context above it. Where the
-tokens no longer fit, the context so far is replaced by its rank among the distinct contexts, which
-is again small: no order is too high and no vocabulary (below 2^32) too large.
 
 Beyond what memory holds, pairs are partitioned by a hash of their context, one partition at a time.
 No context is in two partitions, so the tallies simply add up.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neural_ngram.contexts import Keys, lagged_tokens, pair_keys, run_starts, token_bits
 from neural_ngram.windows import IntArray, Windows
 
-__all__ = ["Tally", "chunks", "pair_keys", "run_starts", "tallies", "token_bits"]
+__all__ = ["Tally", "chunks", "tallies"]
 
-Keys = NDArray[np.uint64]
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
-KEY_BITS = 64
 KNUTH = 0x9E3779B97F4A7C15
 
 
@@ -90,42 +85,6 @@ def tallies(windows: Windows, *, windows_in_memory: int) -> Iterator[Tally]:
         yield sum(parts[1:], start=parts[0])
 
 
-def token_bits(tokens: IntArray) -> int:
-    """How many bits the largest of the tokens needs."""
-    return max(1, int(tokens.max(initial=0)).bit_length())
-
-
-def pair_keys(columns: Iterable[IntArray], bits: int) -> Iterator[Keys]:
-    """For k = 0, 1, …: (N,) keys, equal where the target and the k tokens before it are equal.
-
-    columns: (N,) each: the targets, the tokens one before, two before, …; each below 2^bits.
-    The low `bits` of a key are the target, the rest stands for the context.
-    """
-    rest = iter(columns)
-    target = next(rest).astype(np.uint64)
-    context, used = np.zeros_like(target), 0
-    yield target
-    for column in rest:
-        context |= column.astype(np.uint64) << np.uint64(used)
-        context, used = _with_room(context, used + bits, bits)
-        yield context << np.uint64(bits) | target
-
-
-def _with_room(keys: Keys, used: int, bits: int) -> tuple[Keys, int]:
-    """The keys, or their ranks where `bits` more would not fit; and how many bits they use."""
-    if used + bits <= KEY_BITS:
-        return keys, used
-    distinct, ranks = np.unique(keys, return_inverse=True)
-    return ranks.astype(np.uint64), max(1, (len(distinct) - 1).bit_length())
-
-
-def run_starts(keys: Keys) -> NDArray[np.intp]:
-    """(K,) where each run of equal keys starts, in (N,) sorted keys."""
-    is_start = np.ones(len(keys), dtype=bool)
-    np.not_equal(keys[1:], keys[:-1], out=is_start[1:])
-    return np.flatnonzero(is_start)
-
-
 def chunks(windows: Windows, size: int) -> Iterator[Windows]:
     """The same windows in the same order, over stretches of `size` tokens of the stream.
 
@@ -143,9 +102,7 @@ def chunks(windows: Windows, size: int) -> Iterator[Windows]:
 
 def _columns(windows: Windows, kept: slice | NDArray[np.bool_] = slice(None)) -> Iterator[IntArray]:
     """(N,) each: the targets of the kept windows, the tokens one before, …, C before."""
-    positions = windows.positions[kept]
-    for lag in range(windows.context_length + 1):
-        yield windows.tokens[positions - lag]
+    return lagged_tokens(windows.tokens, windows.positions[kept], windows.context_length)
 
 
 def _tally(keys: Keys, bits: int) -> Tally:

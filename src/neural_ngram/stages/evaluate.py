@@ -14,21 +14,26 @@ import torch
 from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
-from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_figure, write_json
+from neural_ngram.artifacts import (
+    read_json,
+    require_tokenizer,
+    sha256_of_file,
+    write_bytes,
+    write_csv,
+    write_json,
+)
 from neural_ngram.breakdown import (
     calibration,
     calibration_error,
     loss_by_frequency,
     loss_by_position,
 )
-from neural_ngram.charts import decomposition_chart
-from neural_ngram.errors import ArtifactError
+from neural_ngram.charts import decomposition_chart, png
 from neural_ngram.evaluation import (
-    Part,
+    Decomposition,
     compared,
     decomposition,
     flat,
-    gap_cause,
     logit_rank,
     mixtures,
     report,
@@ -65,10 +70,15 @@ def main(settings: Settings) -> None:
     counted, split_report = read_json(ORACLE / "figures.json"), read_json(SPLIT_REPORT)
     figures |= _limits(model, split_report["source_entropies_nats"])
     _mix(figures, scored)
-    parts = _compared(model, figures, counted)
+    parts = decomposition(model, figures, counted)
+    figures["gap"] = {
+        "above_floor_nats": parts.excess,
+        "train_to_validation_nats": parts.generalization_gap,
+        "above_rival_nats": parts.model - parts.baseline,
+    }
     seen = figures["validation"]["windows_seen_in_train"]
     say(f"{seen:.1%} of the windows of validation also stand in train, target included")
-    for part in parts:
+    for part in parts.all:
         say(f"{part.nats:8.4f} nats   {part.part}: {part.meaning}")
     show(summary(figures, counted, model.architecture.context_length))
     no_test = {} if split_report["documents"]["test"] else {"test_partition": "none"}
@@ -85,31 +95,15 @@ def main(settings: Settings) -> None:
             tracked.artifact(ORACLE / table, "oracle")
 
 
-def _compared(model: models.Model, figures: dict[str, Any], counted: dict[str, Any]) -> list[Part]:
-    """The parts of the loss; how far they lie apart is added to the figures."""
-    parts = decomposition(
-        floor=counted["oracle"][f"k{model.architecture.context_length}"]["entropy_nats"],
-        losses={name: figures[name]["loss_nats"] for name in ("train", "validation")},
-        rival=counted["kneser_ney"]["validation"]["loss_nats"],
-        mixed=figures["mixture"],
-        cause=gap_cause(model, figures.get("logit_table")),
-    )
-    figures["gap"] = {
-        "above_floor_nats": parts[1].nats,
-        "train_to_validation_nats": parts[2].nats,
-        "above_rival_nats": parts[3].nats - parts[4].nats,
-    }
-    return parts
-
-
-def _save(figures: dict[str, Any], parts: list[Part], scored: Scored) -> None:
+def _save(figures: dict[str, Any], parts: Decomposition, scored: Scored) -> None:
     seen = {name: scored[name] for name in ("train", "validation")}
     sure = calibration(seen["validation"][1])
     figures["validation"]["calibration_error"] = calibration_error(sure)
     write_json(EVALUATION / "figures.json", figures | {"model_sha256": sha256_of_file(MODEL)})
     write_json(EVALUATION / "metrics.json", compared(figures, parts))
-    write_csv(EVALUATION / "decomposition.csv", pd.DataFrame(map(asdict, parts)))
-    write_figure(EVALUATION / "decomposition.png", decomposition_chart(parts))
+    write_csv(EVALUATION / "decomposition.csv", pd.DataFrame(map(asdict, parts.all)))
+    drawn = decomposition_chart(parts).properties(width=520, height=200)
+    write_bytes(EVALUATION / "decomposition.png", png(drawn))
     write_csv(EVALUATION / "positions.csv", loss_by_position(seen))
     write_csv(EVALUATION / "frequencies.csv", loss_by_frequency(seen))
     write_csv(EVALUATION / "calibration.csv", sure)
@@ -138,11 +132,7 @@ def _scored(
     unknown = tokenizers.load(TOKENIZER).unknown
     for name in ("train", "validation"):
         windows, described = token_windows.load(WINDOWS / name)
-        if described["tokenizer_sha256"] != origin["tokenizer_sha256"]:
-            raise ArtifactError(
-                f"{MODEL} was trained with another tokenizer than the windows of {name} were made "
-                "with; run `dvc repro`"
-            )
+        require_tokenizer(origin, described["tokenizer_sha256"], f"the windows of {name} are")
         scores = score(model, windows, batch_size=settings.evaluation.batch_size)
         scored[name] = windows, scores
         figures[name] = report(scores, scored_bytes=described["scored_bytes"])

@@ -30,7 +30,7 @@ def main(settings: Settings) -> None:
     say(f"{tokenizer.kind}: {tokenizer.vocabulary_size:,} tokens, {len(merges):,} merges")
     _warn_of_special_tokens(tokenizer)
     missing = settings.tokenizer.vocabulary_size - tokenizer.vocabulary_size
-    if settings.tokenizer.kind == "bpe" and missing > 0:
+    if tokenizer.byte_level and missing > 0:
         say(
             f"warning: {missing} merges fewer than tokenizer.vocabulary_size="
             f"{settings.tokenizer.vocabulary_size} asked for: no pair of tokens is left that "

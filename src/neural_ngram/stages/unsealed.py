@@ -13,9 +13,15 @@ import torch
 from neural_ngram import model as models
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram import windows as token_windows
-from neural_ngram.artifacts import read_json, read_table, sha256_of_file, write_json
+from neural_ngram.artifacts import (
+    read_json,
+    read_table,
+    require_tokenizer,
+    sha256_of_file,
+    write_json,
+)
 from neural_ngram.boundary import LEDGER, STORE, dvc_root
-from neural_ngram.errors import ArtifactError, TokenizerError
+from neural_ngram.errors import TokenizerError
 from neural_ngram.evaluation import few, flat, mixtures, report
 from neural_ngram.leakage import seen_in_train
 from neural_ngram.ledger import Evaluation, number_of, record
@@ -66,8 +72,7 @@ def evaluate(settings: Settings) -> None:
 def _figures(settings: Settings, model: models.Model, origin: dict[str, Any]) -> dict[str, Any]:
     """The model, the baseline and their mixtures on test, with the weight tuned on validation."""
     windows, described = read_test(settings)
-    if described["tokenizer_sha256"] != origin["tokenizer_sha256"]:
-        raise ArtifactError(f"{MODEL} was trained with another tokenizer; run `dvc repro`")
+    require_tokenizer(origin, described["tokenizer_sha256"], "the windows of test are")
     scores = score(model, windows, batch_size=settings.evaluation.batch_size)
     figures = report(scores, scored_bytes=described["scored_bytes"])
     unknown = tokenizers.load(TOKENIZER).unknown

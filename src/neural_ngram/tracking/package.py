@@ -18,12 +18,11 @@ from mlflow import pyfunc
 from mlflow.models import Model, ModelSignature
 from mlflow.types.schema import Array, ColSpec, Object, ParamSchema, ParamSpec, Property, Schema
 
-from neural_ngram import model as models
-from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import write_json, write_text
-from neural_ngram.errors import TokenizerError
-from neural_ngram.tokenizer import Tokenizer
+from neural_ngram.errors import ModelError, TokenizerError
+from neural_ngram.model import hash_file
 from neural_ngram.tracking.serving import PARAMETERS
+from neural_ngram.trained import Trained, load
 
 __all__ = ["package"]
 
@@ -54,10 +53,9 @@ def package(folder: Path, model: Path, tokenizer: Path) -> None:
     """
     (folder / "model").mkdir()
     shutil.copy(model, folder / "model/model.safetensors")
-    shutil.copy(models.hash_file(model), folder / "model/model.safetensors.sha256")
+    shutil.copy(hash_file(model), folder / "model/model.safetensors.sha256")
     shutil.copy(tokenizer / "tokenizer.json", folder / "model")
-    length = models.load(model)[0].architecture.context_length
-    example = _example(folder, _prompt(tokenizers.load(tokenizer), length))
+    example = _example(folder, _prompt(load(model, tokenizer)))
     described = Model(signature=signature(), saved_input_example_info=example)
     pyfunc.add_to_model(
         described,
@@ -77,13 +75,13 @@ def package(folder: Path, model: Path, tokenizer: Path) -> None:
     )
 
 
-def _prompt(tokenizer: Tokenizer, length: int) -> str:
-    """A text that this tokenizer knows, and enough of it for a context of this length."""
+def _prompt(trained: Trained) -> str:
+    """A text that the tokenizer knows, and enough of it for the model's context."""
+    tokenizer, length = trained.tokenizer, trained.model.architecture.context_length
     for text in ("At night", "At night " * length):
-        with suppress(TokenizerError):
-            tokens = len(next(tokenizer.encode([text])))
-            if tokenizer.bos is not None or tokens >= length:
-                return text
+        with suppress(TokenizerError, ModelError):
+            trained.context(text)
+            return text
     return tokenizer.decode([tokenizer.vocabulary_size - 1] * length)
 
 

@@ -15,12 +15,9 @@ import pandas as pd
 from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
 
-from neural_ngram import model as models
-from neural_ngram import tokenizer as tokenizers
 from neural_ngram.errors import NeuralNgramError
-from neural_ngram.generation import collect, context_of, most_probable, next_tokens
-from neural_ngram.sampling import samplers_of
 from neural_ngram.settings import GenerationSettings, read_group
+from neural_ngram.trained import Trained, load
 
 __all__ = ["PARAMETERS", "Served"]
 
@@ -42,8 +39,8 @@ MOST_NEW_TOKENS = 10_000
 class Served:
     """What MLflow calls."""
 
-    def __init__(self, model: models.Model, tokenizer: tokenizers.Tokenizer) -> None:
-        self.model, self.tokenizer = model, tokenizer
+    def __init__(self, trained: Trained) -> None:
+        self.trained = trained
 
     def predict(self, data: pd.DataFrame, params: Mapping[str, Any] | None = None) -> pd.DataFrame:
         """A row for each prompt: its continuations, and the most probable next tokens.
@@ -60,33 +57,20 @@ class Served:
             raise _refused(str(problem)) from problem
 
     def _answer(self, asked: GenerationSettings, count: int) -> dict[str, Any]:
-        length = self.model.architecture.context_length
-        context = context_of(asked.prompt, self.tokenizer, length)
+        decode, prompt = self.trained.tokenizer.decode, asked.prompt
         return {
-            "continuations": self._continuations(asked, context),
+            "continuations": [decode(each.ids) for each in self.trained.samples(prompt, asked)],
             "next_tokens": [
-                {"token": self._text(token), "id": token, "probability": probability}
-                for token, probability in most_probable(self.model, context, count)
+                {"token": each.text, "id": each.token, "probability": each.probability}
+                for each in self.trained.next_tokens(prompt, count)
             ],
         }
-
-    def _continuations(self, asked: GenerationSettings, context: list[int]) -> list[str]:
-        """The samples; the greedy continuation alone at temperature 0."""
-        markers = self.tokenizer.bos, self.tokenizer.eos
-        drawn = (next_tokens(self.model, context, markers, each) for each in samplers_of(asked))
-        return [self.tokenizer.decode(collect(each, asked.max_new_tokens).ids) for each in drawn]
-
-    def _text(self, token: int) -> str:
-        """The text of a token, broken bytes as \\x..; the name of a marker."""
-        piece = self.tokenizer.pieces[token]
-        return piece.decode("utf-8", "backslashreplace") or self.tokenizer.tokens[token]
 
 
 def _load_pyfunc(folder: str) -> Served:
     """The model of a packaged folder; MLflow looks for this name."""
     logging.getLogger("mlflow.models.utils").addFilter(_no_unknown_params)
-    model, _ = models.load(Path(folder) / "model.safetensors")
-    return Served(model, tokenizers.load(Path(folder)))
+    return Served(load(Path(folder) / "model.safetensors", Path(folder)))
 
 
 def _no_unknown_params(record: logging.LogRecord) -> bool:

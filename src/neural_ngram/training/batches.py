@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neural_ngram.contexts import distinct_contexts
 from neural_ngram.gradients import Batch
 from neural_ngram.model import Architecture, Model, parameter_count
 from neural_ngram.model.hidden import layer_suffixes
@@ -55,7 +54,7 @@ def shares_contexts(architecture: Architecture, windows: Windows, batch_size: in
     """
     if architecture.settings.dropout:
         return False
-    rows = distinct_contexts(windows).expected_in_batch(batch_size)
+    rows = windows.distinct.expected_in_batch(batch_size)
     V, D = architecture.vocabulary_size, architecture.settings.embedding_width
     row_products = parameter_count(architecture) - (not architecture.settings.tied_output) * V * D
     saved = (batch_size - rows) * row_products
@@ -115,7 +114,7 @@ class Batches:
 
     def _shared(self, rows: NDArray[np.int64]) -> Iterator[Batch]:
         """Each distinct context of a batch in a row of its own."""
-        contexts, V = distinct_contexts(self.windows), self.vocabulary_size
+        contexts, V = self.windows.distinct, self.vocabulary_size
         for start in range(0, len(rows), self.settings.batch_size):
             batch = rows[start : start + self.settings.batch_size]
             sharing_U = np.bincount(contexts.context_of[batch], minlength=len(contexts))

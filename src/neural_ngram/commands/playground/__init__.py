@@ -13,13 +13,12 @@ from pathlib import Path
 from socket import create_server, socket
 from tempfile import TemporaryDirectory
 
-from neural_ngram import model as models
-from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import sha256_of_file
-from neural_ngram.commands import Trained, current_settings, last_run
+from neural_ngram.commands import current_settings, last_run
 from neural_ngram.errors import ArtifactError, ConfigurationError, TrackingError
 from neural_ngram.stages import MODEL
 from neural_ngram.tracking import PastRun, past_runs
+from neural_ngram.trained import Trained, load
 
 __all__ = ["listening", "play"]
 
@@ -80,7 +79,7 @@ def _loaded(past: PastRun) -> Trained:
     with TemporaryDirectory() as copy:
         file = past.download("model", Path(copy)) / "model.safetensors"
         folder = past.download("tokenizer", Path(copy))
-        model, origin = models.load(file, past.model_sha256)
-        if sha256_of_file(folder / "tokenizer.json") != origin["tokenizer_sha256"]:
-            raise ArtifactError(f"the tokenizer of run {past.run_id} is not that of its model")
-        return Trained(model, tokenizers.load(folder), origin)
+        try:
+            return load(file, folder, past.model_sha256)
+        except ArtifactError as problem:
+            raise ArtifactError(f"run {past.run_id}: {problem}") from problem

@@ -8,11 +8,11 @@ from typing import Any
 
 from nicegui import app, run, ui
 
-from neural_ngram.commands import Trained
 from neural_ngram.commands.playground import view
 from neural_ngram.commands.playground.view import Choice
 from neural_ngram.errors import NeuralNgramError
 from neural_ngram.settings import GenerationSettings
+from neural_ngram.trained import Trained
 
 __all__ = ["serve"]
 

@@ -1,27 +1,13 @@
 """What the playground shows of a model: next tokens, continuations, neighbours.
 
 A prompt is bytes, since the token that a user picks may end within a character.
-Dimension letters: V vocabulary.
 """
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from neural_ngram.commands import Trained
-from neural_ngram.commands.inspection import label, token_id
-from neural_ngram.errors import TokenizerError
-from neural_ngram.generation import (
-    collect,
-    never_produced,
-    next_logits,
-    next_tokens,
-    opening_context,
-)
 from neural_ngram.neighbours import nearest
-from neural_ngram.randomness import SplitMix64
-from neural_ngram.sampling import Sampler, sampler_of, samplers_of
 from neural_ngram.settings import GenerationSettings
+from neural_ngram.trained import Trained
 
 __all__ = ["Choice", "choices", "continued", "neighbours", "shown"]
 
@@ -42,23 +28,17 @@ def choices(played: Trained, prompt: bytes, asked: GenerationSettings, count: in
 
     Raises TokenizerError or ModelError for a prompt that the model cannot read.
     """
-    masked = never_produced(_markers(played))
-    logits_V = next_logits(played.model, _context(played, prompt), masked)
-    weights_V = (sampler_of(asked) or Sampler(1.0, SplitMix64(0), top_k=1)).weights(logits_V)
-    p_V = weights_V / weights_V.sum()
-    order = np.argsort(-p_V, kind="stable")[:count].tolist()
+    append = played.tokenizer.append
     return [
-        Choice(label(played.tokenizer, token), p, _joined(played, prompt, [token]))
-        for token in order
-        if (p := float(p_V[token])) > 0
+        Choice(each.label, each.probability, append(prompt, [each.token]))
+        for each in played.next_tokens(prompt, count, asked)
     ]
 
 
 def continued(played: Trained, prompt: bytes, asked: GenerationSettings) -> bytes:
     """The prompt with at most `max_new_tokens` tokens after it, greedy at temperature 0."""
-    context, sampler = _context(played, prompt), samplers_of(replace(asked, samples=1))[0]
-    tokens = next_tokens(played.model, context, _markers(played), sampler)
-    return _joined(played, prompt, collect(tokens, asked.max_new_tokens).ids)
+    (sample,) = played.samples(prompt, replace(asked, samples=1))
+    return played.tokenizer.append(prompt, sample.ids)
 
 
 def neighbours(played: Trained, token: str, count: int) -> list[tuple[str, float]]:
@@ -67,35 +47,11 @@ def neighbours(played: Trained, token: str, count: int) -> list[tuple[str, float
     Raises TokenizerError when no token of the vocabulary is written like that.
     """
     embedding_VD = played.model.parameters["embedding"].numpy()
-    identifier = token_id(played.tokenizer, token.replace("␣", " "))
+    identifier = played.tokenizer.look_up(token.replace("␣", " "))
     found = nearest(embedding_VD, identifier, count)
-    return [(label(played.tokenizer, each.token), each.cosine) for each in found]
+    return [(played.tokenizer.label(each.token), each.cosine) for each in found]
 
 
 def shown(prompt: bytes) -> str:
     """The prompt as text; a character that is not whole yet as U+FFFD."""
     return prompt.decode("utf-8", "replace")
-
-
-def _markers(played: Trained) -> tuple[int | None, int | None]:
-    return played.tokenizer.bos, played.tokenizer.eos
-
-
-def _context(played: Trained, prompt: bytes) -> list[int]:
-    if played.tokenizer.kind == "bpe":
-        ids = played.tokenizer.encode_bytes(prompt).tolist()
-    else:
-        try:
-            ids = next(played.tokenizer.encode([prompt.decode("utf-8")])).tolist()
-        except UnicodeDecodeError:
-            raise TokenizerError(
-                "the prompt ends within a character, and this model reads whole ones; finish it"
-            ) from None
-    length = played.model.architecture.context_length
-    return opening_context(ids, length=length, bos=played.tokenizer.bos)
-
-
-def _joined(played: Trained, prompt: bytes, ids: list[int]) -> bytes:
-    added = played.tokenizer.decode_bytes(ids)
-    words = played.tokenizer.kind == "word" and prompt and added
-    return prompt + (b" " if words and not prompt[-1:].isspace() else b"") + added
