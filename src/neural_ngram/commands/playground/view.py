@@ -4,13 +4,13 @@ A prompt is bytes, since the token that a user picks may end within a character.
 Dimension letters: V vocabulary.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from neural_ngram.commands import Trained
 from neural_ngram.commands.inspection import label, token_id
-from neural_ngram.errors import TokenizerError
+from neural_ngram.errors import ConfigurationError, TokenizerError
 from neural_ngram.generation import (
     collect,
     never_produced,
@@ -21,9 +21,12 @@ from neural_ngram.generation import (
 from neural_ngram.neighbours import nearest
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.sampling import Sampler, sampler_of, samplers_of
-from neural_ngram.settings import GenerationSettings
+from neural_ngram.settings import GenerationSettings, read_group
 
-__all__ = ["Choice", "choices", "continued", "neighbours", "shown"]
+__all__ = ["MOST_CHARACTERS", "Choice", "choices", "continued", "neighbours", "shown"]
+
+MOST_CHARACTERS = 10_000
+MOST_NEW_TOKENS = 10_000
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,10 @@ def choices(played: Trained, prompt: bytes, asked: GenerationSettings, count: in
 
     Tokens that temperature, top-k and top-p leave no probability are not among them.
 
-    Raises TokenizerError or ModelError for a prompt that the model cannot read.
+    Raises TokenizerError or ModelError for a prompt that the model cannot read, ConfigurationError
+    for one that is too long and for values out of range.
     """
+    _require(prompt, asked)
     masked = never_produced(_markers(played))
     logits_V = next_logits(played.model, _context(played, prompt), masked)
     weights_V = (sampler_of(asked) or Sampler(1.0, SplitMix64(0), top_k=1)).weights(logits_V)
@@ -55,7 +60,11 @@ def choices(played: Trained, prompt: bytes, asked: GenerationSettings, count: in
 
 
 def continued(played: Trained, prompt: bytes, asked: GenerationSettings) -> bytes:
-    """The prompt with at most `max_new_tokens` tokens after it, greedy at temperature 0."""
+    """The prompt with at most `max_new_tokens` tokens after it, greedy at temperature 0.
+
+    Raises what `choices` raises.
+    """
+    _require(prompt, asked)
     context, sampler = _context(played, prompt), samplers_of(replace(asked, samples=1))[0]
     tokens = next_tokens(played.model, context, _markers(played), sampler)
     return _joined(played, prompt, collect(tokens, asked.max_new_tokens).ids)
@@ -75,6 +84,20 @@ def neighbours(played: Trained, token: str, count: int) -> list[tuple[str, float
 def shown(prompt: bytes) -> str:
     """The prompt as text; a character that is not whole yet as U+FFFD."""
     return prompt.decode("utf-8", "replace")
+
+
+def _require(prompt: bytes, asked: GenerationSettings) -> None:
+    """What comes from a browser is checked before anything is computed."""
+    if len(prompt) > 4 * MOST_CHARACTERS or len(shown(prompt)) > MOST_CHARACTERS:
+        raise ConfigurationError(
+            f"the prompt has more than {MOST_CHARACTERS:,} characters; shorten it"
+        )
+    read_group(GenerationSettings, asdict(asked))
+    if asked.max_new_tokens > MOST_NEW_TOKENS:
+        raise ConfigurationError(
+            f"max_new_tokens is {asked.max_new_tokens:,}, but the playground draws "
+            f"{MOST_NEW_TOKENS:,} at most"
+        )
 
 
 def _markers(played: Trained) -> tuple[int | None, int | None]:
