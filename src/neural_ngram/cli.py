@@ -12,7 +12,7 @@ from hydra.errors import HydraException
 
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import write_text
-from neural_ngram.boundary import LEDGER, STORE
+from neural_ngram.boundary import LEDGER, STORE, dvc_root
 from neural_ngram.boundary.declaration import Declaration, locked
 from neural_ngram.boundary.graph import prove, render
 from neural_ngram.configuration import composed
@@ -20,6 +20,8 @@ from neural_ngram.errors import BoundaryError, NeuralNgramError
 from neural_ngram.ledger import reconciled
 from neural_ngram.ngram import export_arpa, load_kneser_ney
 from neural_ngram.stages import ORACLE, TOKENIZER, escape, require_text
+from neural_ngram.tracking.relocation import relocate
+from neural_ngram.tracking.spool import entries
 
 __all__ = ["main"]
 
@@ -36,6 +38,14 @@ def main(arguments: list[str] | None = None) -> int:
     compose.add_argument("overrides", nargs="*", metavar="key=value")
     compose.set_defaults(run=lambda chosen: _compose(chosen.overrides))
     arpa = commands.add_parser("arpa", help="write the count model of the last run in ARPA format")
+    arpa.description = (
+        "Write the count model of the last run in ARPA format. Spaces separate tokens in an ARPA "
+        "file, so white space within a token is written by its code point: <U+0020> is a space, "
+        "<U+000A> a line feed, <U+0009> a tab. Tokens of a byte-level BPE are written as in "
+        "tokenizer.json, each byte as one visible character: Ġ is a space, Ċ a line feed, ĉ a tab. "
+        "Other control characters of the corpus stay as they are. <s>, </s> and <unk> are the "
+        "special tokens."
+    )
     arpa.add_argument("file", type=Path)
     arpa.set_defaults(run=lambda chosen: _arpa(chosen.file))
     proof = commands.add_parser("boundary", help="prove what may flow where, by dvc.yaml, dvc.lock")
@@ -184,9 +194,15 @@ def _compose(overrides: list[str]) -> None:
 
 
 def _sync() -> None:
-    from neural_ngram.tracking import synchronise  # noqa: PLC0415 - importing MLflow takes seconds
+    moved = relocate(dvc_root())
+    if moved:
+        print(f"{STORE / 'mlflow.db'} came here with the project: {moved} addresses corrected")
+    sent = 0
+    if entries():
+        from neural_ngram.tracking import synchronise  # noqa: PLC0415 - imports MLflow
 
-    print(f"{synchronise(print)} entries sent")
+        sent = synchronise(print)
+    print(f"{sent} entries sent")
 
 
 def _repair(root: Path) -> None:
@@ -201,7 +217,10 @@ def _repair(root: Path) -> None:
 def _arpa(file: Path) -> None:
     model = load_kneser_ney(ORACLE / "kneser_ney.safetensors")
     export_arpa(model, file, tokens=_arpa_names(tokenizers.load(TOKENIZER)))
-    print(f"{file}: a model of order {model.order}, for KenLM and others to read")
+    print(
+        f"{file}: a model of order {model.order}, for KenLM and others to read; "
+        "`neural-ngram arpa --help` explains how spaces and control characters are written"
+    )
 
 
 def _arpa_names(tokenizer: tokenizers.Tokenizer) -> list[str]:

@@ -76,8 +76,7 @@ def expected(pipeline, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
 def test_a_killed_training_goes_on_in_its_run(pipeline, tmp_path: Path, expected):
     project = copy_of(pipeline, tmp_path)
     killed(project, lambda: bool(checkpoints(project)))
-    (before,) = runs(project)
-    assert before.info.status == "RUNNING"
+    before = sent(project)
     done = project.stage("train", *LONG)
     assert done.returncode == 0, done.stderr
     assert "going on after step" in done.stdout
@@ -88,6 +87,17 @@ def test_a_killed_training_goes_on_in_its_run(pipeline, tmp_path: Path, expected
     client = MlflowClient(f"sqlite:///{project.folder / 'runs/mlflow.db'}")
     history = client.get_metric_history(after.info.run_id, "batch.loss_nats")
     assert [metric.step for metric in history] == list(range(1, 3001))
+
+
+def sent(project) -> Run:
+    """The run of a killed training once everything that was measured has arrived."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        found = runs(project) if (project.folder / "runs/mlflow.db").exists() else []
+        if found and found[0].info.status == "KILLED":
+            return found[0]
+        time.sleep(0.5)
+    raise AssertionError("the run was not sent")
 
 
 def test_other_settings_start_afresh_and_say_what_differs(pipeline, tmp_path: Path):
