@@ -38,6 +38,7 @@ replay: .venv/installed
 	PYTHONPATH=src python -m neural_ngram.stages.replay
 
 ui: .venv/installed
+	-@neural-ngram sync
 	@echo "The runs: http://127.0.0.1:5000/#/experiments/1/runs?viewStateShareKey=comparison"
 	mlflow ui --backend-store-uri sqlite:///runs/mlflow.db --host 127.0.0.1 --port 5000 --workers 1
 

@@ -12,9 +12,10 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -27,7 +28,10 @@ from torch.utils.data import DataLoader, TensorDataset
 from neural_ngram.model import Architecture, Model, initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.scoring import score
-from neural_ngram.settings import ModelSettings, OptimizerSettings, TrainingSettings
+from neural_ngram.settings import ModelSettings, OptimizerSettings, Settings, TrainingSettings
+from neural_ngram.stages.live import live
+from neural_ngram.tracking import start_run
+from neural_ngram.training import Record, train
 from neural_ngram.training.loop import Run, products_of_float32
 from neural_ngram.windows import Windows, build_stream, join
 
@@ -318,11 +322,45 @@ def run_scoring() -> Row:
     return compare_results(names, distinct, every_row, 15, "nats {:.1f} / {:.1f}")
 
 
+def run_live() -> Row:
+    """Training of the names, its curves on their way to MLflow in a fresh store, and without."""
+    torch.set_num_threads(1)
+    regime = REGIMES["names_sgd"]
+    windows = build(documents(regime), regime)
+    parts = {"train": windows, "validation": build(documents(regime)[:100], regime)}
+    settings = TrainingSettings(batch_size=regime.batch, max_steps=60_000, evaluate_every=60_000)
+    chosen = Settings(optimizer=regime.optimizer, training=settings)
+    architecture = Architecture(vocabulary_size=27, context_length=3, settings=regime.model)
+    reached: list[float] = []
+
+    def step(watch: Callable[[Record], None] = lambda _: None) -> float:
+        model = initialise(architecture, SplitMix64(1), regime.dtype)
+        start = time.perf_counter()
+        record = train(model, parts, regime.optimizer, settings, watch)
+        reached.append(record.batch_losses[-1])
+        return (time.perf_counter() - start) / settings.max_steps
+
+    def watched() -> float:
+        with (
+            start_run("cost of watching", {}, live=True) as tracked,
+            live(tracked, chosen, regime.batch) as watch,
+        ):
+            return step(watch)
+
+    names = ("R1 names, SGD, live in MLflow", "not logged")
+    with TemporaryDirectory() as folder:
+        os.environ["DVC_ROOT"] = folder
+        try:
+            return compare(names, watched, step, 5, lambda: "loss {:.3f} / {:.3f}".format(*reached))
+        finally:
+            del os.environ["DVC_ROOT"]
+
+
 def rows(names: Sequence[str] = ()) -> Iterator[Row]:
     """All comparisons, or some; larger models with one thread, with two, and with two each."""
-    for name in names or [*REGIMES, "scoring"]:
-        if name == "scoring":
-            yield run_scoring()
+    for name in names or [*REGIMES, "scoring", "live"]:
+        if name in ("scoring", "live"):
+            yield run_scoring() if name == "scoring" else run_live()
             continue
         regime = REGIMES[name]
         for threads in [(1, 1), (2, 1), (2, 2)][: None if regime.batch >= 256 else 1]:

@@ -8,12 +8,15 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import torch
-from patience import A_PAGE, wait_for
+from patience import A_PAGE, PATIENCE, wait_for
 from playwright.sync_api import Page, expect, sync_playwright
 
 from neural_ngram import model as models
@@ -174,6 +177,49 @@ def test_neighbours_of_a_token_are_listed_and_an_unknown_one_is_told(page: Page)
     expect(side.locator(".neighbour")).to_have_count(3)
     page.get_by_label("Neighbours of token").fill("four")
     expect(side.locator(".refused")).to_contain_text("no token of the vocabulary is 'four'")
+
+
+@pytest.mark.promise("reliability")
+def test_a_prompt_that_is_too_long_is_refused(page: Page):
+    page.get_by_label("Prompt").fill("one " * 100_000)
+    side = page.locator(".side").first
+    expect(side.locator(".refused")).to_contain_text("more than 10,000 characters")
+    expect(side.locator(".bar")).to_have_count(0)
+    page.get_by_label("Prompt").fill("one")
+    expect(side.locator(".bar")).to_have_count(4)
+
+
+def status(address: str, path: str, headers: dict[str, str]) -> int:
+    with closing(HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE)) as connection:
+        connection.request("GET", path, headers=headers)
+        with connection.getresponse() as answer:
+            return answer.status
+
+
+SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport="
+UPGRADE = {
+    **{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"},
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+@pytest.mark.promise("reliability")
+def test_only_the_page_itself_is_answered(address: str):
+    own = urlsplit(address).netloc
+    port = own.partition(":")[2]
+    paths = {"/": {}, f"{SOCKET}polling": {}, f"{SOCKET}websocket": UPGRADE}
+    for path, others in paths.items():
+        accepted = 101 if others else (200 if path == "/" else status(address, path, others))
+        assert accepted != 403
+        for host in (own, f"localhost:{port}"):
+            assert status(address, path, others | {"Host": host}) == accepted
+            assert status(address, path, others | {"Host": host, "Origin": f"http://{own}"}) == (
+                accepted
+            )
+        for host in ("evil.example", f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", ""):
+            assert status(address, path, others | {"Host": host}) in (400, 403)
+        for origin in ("http://evil.example", "null", "http://127.0.0.1:1", f"https://{own}"):
+            assert status(address, path, others | {"Host": own, "Origin": origin}) == 403
 
 
 def test_a_phone_needs_no_scrolling_sideways(page: Page):

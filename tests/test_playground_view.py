@@ -1,10 +1,12 @@
 """What the playground shows of a model."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from neural_ngram.commands.playground.view import choices, continued, neighbours, shown
-from neural_ngram.errors import TokenizerError
+from neural_ngram.errors import ConfigurationError, TokenizerError
 from neural_ngram.model import Architecture, initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import GenerationSettings, ModelSettings, TokenizerSettings
@@ -45,6 +47,34 @@ def test_choices_have_the_probabilities_that_are_drawn_from():
         [0.7310585786300049, 0.2689414213699951]
     )
     assert [choice.probability for choice in choices(WORDS, b"a", GREEDY, 9)] == [1]
+
+
+@pytest.mark.promise("reliability")
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"temperature": float("nan")}, "temperature is nan, but must be a finite number"),
+        ({"temperature": float("inf")}, "temperature is inf, but must be a finite number"),
+        ({"temperature": -0.5}, "temperature is -0.5, but must be at least 0"),
+        ({"temperature": None}, "temperature is None, but must be of type float"),
+        ({"temperature": "hot"}, "temperature is 'hot', but must be of type float"),
+        ({"top_p": 0.0}, "top_p is 0.0, but must be above 0"),
+        ({"max_new_tokens": 10**9}, "10,000 at most"),
+    ],
+)
+def test_values_that_no_slider_gives_are_refused_with_a_reason(changed: dict, told: str):
+    asked = replace(GREEDY, **changed)
+    for work in (lambda: choices(WORDS, b"a", asked, 9), lambda: continued(WORDS, b"a", asked)):
+        with pytest.raises(ConfigurationError, match=told):
+            work()
+
+
+def test_a_prompt_that_is_too_long_is_refused_before_it_is_read():
+    unread = Trained(WORDS.model, None, {})
+    for prompt in (b"a" * 10_001, "ä".encode() * 10_001, b"a" * 10**8):
+        with pytest.raises(ConfigurationError, match="more than 10,000 characters"):
+            choices(unread, prompt, GREEDY, 9)
+    assert choices(BYTES, b"ab" * 5_000, GREEDY, 1)
 
 
 def test_a_prompt_goes_on_token_by_token():

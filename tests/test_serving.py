@@ -21,9 +21,8 @@ def server(served, store: Path) -> Iterator[str]:
 
 
 def ask(address: str, body: object) -> tuple[int, dict]:
-    request = urllib.request.Request(
-        address, json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
+    sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(address, sent, {"Content-Type": "application/json"})
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.status, json.load(answer)
@@ -69,6 +68,9 @@ def test_the_example_that_is_kept_with_the_model_works(server: str, store: Path)
         (prompts("a", temprature=1), "Unrecognized params ['temprature']"),
         ({"params": {}}, "exactly one of"),
         ("At night", "JSON dictionary"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b'{"inputs": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "nested too deeply"),
+        (b'{"params": {"top_k": ' + b'{"a":' * 200_000, "nested too deeply"),
     ],
 )
 def test_bad_input_is_refused_with_a_reason(server: str, body: object, told: str):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from mlflow.entities import Run
 from patience import PATIENCE
 
 from neural_ngram.errors import TrackingError
@@ -27,13 +28,22 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+def client_of(folder: Path) -> MlflowClient:
+    return MlflowClient(f"sqlite:///{folder / 'runs/mlflow.db'}")
+
+
+def stored(folder: Path, name: str) -> Run:
+    """The one run of this name."""
+    (run,) = client_of(folder).search_runs(["1"], f"attributes.run_name = '{name}'")
+    return run
+
+
 def test_a_run_is_found_by_the_hash_of_its_model(store: Path):
     with start_run("a model", {"model.hidden": "tanh"}) as trained:
         trained.tags({MODEL_TAG: "abc"})
     with find_run("abc", "unused", {}) as found:
         found.metric("validation.loss_nats", 1.5, step=7)
-    assert found.run_id == trained.run_id
-    run = found.client.get_run(found.run_id)
+    run = stored(store, "a model")
     assert run.info.status == "FINISHED"
     assert run.info.run_name == "a model"
     assert run.data.metrics == {"validation.loss_nats": 1.5}
@@ -45,15 +55,17 @@ def test_a_run_is_tagged_with_the_weakest_walls_of_its_stages(store: Path):
     with start_run("walls", {}) as run:
         for stage, kind in (("train", "landlock"), ("evaluate", "off"), ("generate", "audit")):
             run.boundary(stage, kind)
-    tags = run.client.get_run(run.run_id).data.tags
+    tags = stored(store, "walls").data.tags
     assert tags["boundary"] == "off"
     assert (tags["boundary.train"], tags["boundary.generate"]) == ("landlock", "audit")
 
 
 def test_a_run_is_made_when_the_store_knows_no_such_model(store: Path):
-    with find_run("unseen", "restored", {"training.seed": 1}) as run:
+    with find_run("unseen", "restored", {"training.seed": 1}):
         pass
-    data = run.client.get_run(run.run_id).data
+    run = stored(store, "restored")
+    assert run.info.status == "FINISHED"
+    data = run.data
     assert (data.tags[MODEL_TAG], data.params) == ("unseen", {"training.seed": "1"})
 
 
@@ -62,11 +74,12 @@ def test_a_run_is_made_when_the_store_knows_no_such_model(store: Path):
     [(ValueError, "FAILED"), (KeyboardInterrupt, "KILLED"), (SystemExit, "KILLED")],
 )
 def test_a_run_that_raises_is_marked_and_keeps_its_metrics(store: Path, problem, status: str):
-    with suppress(problem), start_run("broken", {}) as run:
+    name = f"broken by {problem.__name__}"
+    with suppress(problem), start_run(name, {}) as run:
         run.metric("batch.loss_nats", 2.0, step=1)
         raise problem
-    stored = run.client.get_run(run.run_id)
-    assert (stored.info.status, stored.data.metrics) == (status, {"batch.loss_nats": 2.0})
+    kept = stored(store, name)
+    assert (kept.info.status, kept.data.metrics) == (status, {"batch.loss_nats": 2.0})
 
 
 def test_a_run_older_than_a_setting_is_found_as_if_it_had_the_default(store: Path):
@@ -76,49 +89,55 @@ def test_a_run_older_than_a_setting_is_found_as_if_it_had_the_default(store: Pat
     wanted = {"training.seed": 5, "training.averaging": None}
     found = newest_run(wanted, defaults)
     assert found is not None
-    assert found.run_id == old.run_id
+    assert found.name == "old"
     assert newest_run(wanted | {"training.averaging": "ema"}, defaults) is None
     assert newest_run(wanted | {"training.seed": 6}, defaults) is None
 
 
 def test_the_same_training_goes_on_in_its_run_and_adds_no_step_twice(store: Path):
     with suppress(KeyboardInterrupt), start_run("once", {"a": 1}, "training") as first:
-        first.metric("batch.loss_nats", 3.0, step=1)
+        first.curve("batch.loss_nats", 1, [3.0])
         raise KeyboardInterrupt
+    assert stored(store, "once").info.status == "KILLED"
     with start_run("once", {"a": 1}, "training") as second:
-        assert second.client.get_run(second.run_id).info.status == "RUNNING"
-        for step in (1, 2):
-            second.metric("batch.loss_nats", 4.0 - step, step)
+        second.curve("batch.loss_nats", 1, [3.0, 2.0])
         second.dataset("train", "f" * 64, store)
         second.dataset("train", "f" * 64, store)
-    assert second.run_id == first.run_id
-    run = second.client.get_run(second.run_id)
+    run = stored(store, "once")
     assert run.info.status == "FINISHED"
     assert len(run.inputs.dataset_inputs) == 1
-    history = second.client.get_metric_history(second.run_id, "batch.loss_nats")
+    history = client_of(store).get_metric_history(run.info.run_id, "batch.loss_nats")
     assert [(m.step, m.value) for m in history] == [(1, 3.0), (2, 2.0)]
-    with start_run("other", {"a": 1}, "another training") as third:
-        assert third.run_id != first.run_id
+    with start_run("other", {"a": 1}, "another training"):
+        pass
+    assert stored(store, "other").info.run_id != run.info.run_id
 
 
 @pytest.mark.promise("reliability")
 def test_the_runs_of_trainings_that_stopped_are_marked(store: Path):
+    with start_run("before", {}):
+        pass
+    client = client_of(store)
+    ids = {
+        name: client.create_run("1", tags={"training_sha256": name}).info.run_id
+        for name in ("stopped", "alive")
+    }
     with start_run("now", {}, "going on") as now:
-        ids = {
-            name: now.client.create_run("1", tags={"training_sha256": name}).info.run_id
-            for name in ("stopped", "alive")
-        }
         now.kill({"stopped", "going on"})
-        status = {name: now.client.get_run(run_id).info.status for name, run_id in ids.items()}
+    status = {name: client.get_run(run_id).info.status for name, run_id in ids.items()}
     assert status == {"stopped": "KILLED", "alive": "RUNNING"}
-    assert now.client.get_run(now.run_id).info.status == "FINISHED"
+    assert stored(store, "now").info.status == "FINISHED"
 
 
 def test_every_step_of_a_long_curve_is_kept_in_order(store: Path):
     with start_run("long", {}) as run:
-        for step in range(2500):
+        for step in range(1500):
             run.metric("batch.loss_nats", step / 2, step)
-    history = run.client.get_metric_history(run.run_id, "batch.loss_nats")
+        run.flush()
+        run.curve("batch.loss_nats", 1500, [step / 2 for step in range(1500, 2500)])
+    history = client_of(store).get_metric_history(
+        stored(store, "long").info.run_id, "batch.loss_nats"
+    )
     assert [(m.step, m.value) for m in history] == [(s, s / 2) for s in range(2500)]
 
 
@@ -128,10 +147,10 @@ def test_artifacts_and_datasets_are_logged(store: Path, tmp_path: Path):
     with start_run("artifacts", {}) as run:
         run.artifact(file, "generation")
         run.dataset("train", "f" * 64, file)
-    assert [a.path for a in run.client.list_artifacts(run.run_id, "generation")] == [
-        "generation/samples.json"
-    ]
-    (dataset,) = run.client.get_run(run.run_id).inputs.dataset_inputs
+    kept = stored(store, "artifacts")
+    listed = client_of(store).list_artifacts(kept.info.run_id, "generation")
+    assert [artifact.path for artifact in listed] == ["generation/samples.json"]
+    (dataset,) = kept.inputs.dataset_inputs
     assert (dataset.dataset.name, dataset.dataset.digest) == ("train", "f" * 32)
 
 
@@ -146,11 +165,12 @@ def test_each_runs_model_becomes_a_version_once_and_the_newest_has_the_alias(
             run.model(tmp_path)
     with find_run("first", "unused", {}) as run:
         run.model(tmp_path)
-    versions = run.client.search_model_versions("name = 'neural-ngram'")
+    client = client_of(store)
+    versions = client.search_model_versions("name = 'neural-ngram'")
     assert {v.version: v.description for v in versions} == {1: "first", 2: "second"}
-    newest = run.client.get_model_version_by_alias("neural-ngram", "newest")
+    newest = client.get_model_version_by_alias("neural-ngram", "newest")
     assert newest.version == 2
-    (model,) = run.client.get_run(newest.run_id).outputs.model_outputs
+    (model,) = client.get_run(newest.run_id).outputs.model_outputs
     assert f"/{model.model_id}/" in newest.source
     assert (Path(newest.source.removeprefix("file://")) / "MLmodel").exists()
 
@@ -160,9 +180,9 @@ def test_another_store_is_used_when_its_address_is_given(
 ):
     address = f"sqlite:///{tmp_path / 'elsewhere.db'}"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-    with start_run("elsewhere", {}) as run:
+    with start_run("elsewhere", {}):
         pass
-    assert MlflowClient(address).get_run(run.run_id).info.run_name == "elsewhere"
+    assert [run.info.run_name for run in MlflowClient(address).search_runs(["1"])] == ["elsewhere"]
 
 
 def test_processes_that_open_a_fresh_store_at_once_all_succeed(tmp_path: Path):

@@ -12,7 +12,7 @@ from neural_ngram.gradients import ClosedForm
 from neural_ngram.model import Architecture, Model, initialise, logits, views
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, OptimizerSettings, TrainingSettings
-from neural_ngram.training import Batches, Optimizer, learning_rates, train
+from neural_ngram.training import Batches, Optimizer, learning_rates, loop, train
 from neural_ngram.training.batches import dropout_masks, sampled_rows, shares_contexts
 from neural_ngram.training.loop import Run
 from neural_ngram.windows import Windows
@@ -217,9 +217,10 @@ def test_objectives_stand_at_the_start_at_intervals_and_at_the_end():
     assert record.objectives[-1].train_loss_nats < record.objectives[0].train_loss_nats
 
 
-def test_the_watcher_is_called_at_objectives_and_every_hundred_steps():
-    seen = []
-    parts, chosen = text(), TrainingSettings(batch_size=8, max_steps=250, evaluate_every=240)
+def test_the_watcher_is_called_around_objectives_and_once_per_second(monkeypatch):
+    seen, seconds = [], itertools.count(step=0.004)  # 250 steps per second by this clock
+    monkeypatch.setattr(loop, "monotonic", lambda: next(seconds))
+    parts, chosen = text(), TrainingSettings(batch_size=8, max_steps=700, evaluate_every=600)
     train(
         fresh(),
         {"train": parts, "validation": parts},
@@ -227,7 +228,10 @@ def test_the_watcher_is_called_at_objectives_and_every_hundred_steps():
         chosen,
         lambda record: seen.append((len(record.batch_losses), len(record.objectives))),
     )
-    assert seen == [(0, 1), (100, 1), (200, 1), (240, 2), (250, 3)]
+    at_objectives = [(0, 0), (0, 1), (600, 1), (600, 2), (700, 2), (700, 3)]
+    assert [each for each in seen if each in at_objectives] == at_objectives
+    between = [step for step, taken in seen if (step, taken) not in at_objectives]
+    assert between == [250, 500]
 
 
 def test_patience_stops_early_and_keeps_the_best_weights():

@@ -12,7 +12,7 @@ from hydra.errors import HydraException
 
 from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import write_text
-from neural_ngram.boundary import LEDGER, dvc_root
+from neural_ngram.boundary import LEDGER, STORE, dvc_root
 from neural_ngram.boundary.declaration import Declaration, locked, parameters_of
 from neural_ngram.boundary.graph import SCORER, prove, render, require_seal
 from neural_ngram.boundary.territory import require_readable
@@ -22,6 +22,8 @@ from neural_ngram.ngram import export_arpa, load_kneser_ney
 from neural_ngram.overrides import for_dvc, for_hydra
 from neural_ngram.recorded import lines, require_recorded
 from neural_ngram.stages import ORACLE, TOKENIZER, escape, require_text
+from neural_ngram.tracking.relocation import relocate
+from neural_ngram.tracking.spool import entries
 
 __all__ = ["main"]
 
@@ -45,6 +47,14 @@ def main(arguments: list[str] | None = None) -> int:
     run.epilog = "`dvc exp run --help` lists the options that are passed on"
     run.set_defaults(run=lambda chosen: _run(chosen.words, run))
     arpa = commands.add_parser("arpa", help="write the count model of the last run in ARPA format")
+    arpa.description = (
+        "Write the count model of the last run in ARPA format. Spaces separate tokens in an ARPA "
+        "file, so white space within a token is written by its code point: <U+0020> is a space, "
+        "<U+000A> a line feed, <U+0009> a tab. Tokens of a byte-level BPE are written as in "
+        "tokenizer.json, each byte as one visible character: Ġ is a space, Ċ a line feed, ĉ a tab. "
+        "Other control characters of the corpus stay as they are. <s>, </s> and <unk> are the "
+        "special tokens."
+    )
     arpa.add_argument("file", type=Path)
     arpa.set_defaults(run=lambda chosen: _arpa(chosen.file))
     proof = commands.add_parser("boundary", help="prove what may flow where, by dvc.yaml, dvc.lock")
@@ -249,9 +259,15 @@ def _compose(words: list[str]) -> None:
 
 
 def _sync() -> None:
-    from neural_ngram.tracking import synchronise  # noqa: PLC0415 - importing MLflow takes seconds
+    moved = relocate(dvc_root())
+    if moved:
+        print(f"{STORE / 'mlflow.db'} came here with the project: {moved} addresses corrected")
+    sent = 0
+    if entries():
+        from neural_ngram.tracking import synchronise  # noqa: PLC0415 - imports MLflow
 
-    print(f"{synchronise(print)} entries sent")
+        sent = synchronise(print)
+    print(f"{sent} entries sent")
 
 
 def _repair(root: Path) -> None:
@@ -266,7 +282,10 @@ def _repair(root: Path) -> None:
 def _arpa(file: Path) -> None:
     model = load_kneser_ney(ORACLE / "kneser_ney.safetensors")
     export_arpa(model, file, tokens=_arpa_names(tokenizers.load(TOKENIZER)))
-    print(f"{file}: a model of order {model.order}, for KenLM and others to read")
+    print(
+        f"{file}: a model of order {model.order}, for KenLM and others to read; "
+        "`neural-ngram arpa --help` explains how spaces and control characters are written"
+    )
 
 
 def _arpa_names(tokenizer: tokenizers.Tokenizer) -> list[str]:

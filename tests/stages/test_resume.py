@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
-from patience import PATIENCE
+from patience import PATIENCE, wait_for
 
 OUTPUTS = (
     *("artifacts/model/model.safetensors", "artifacts/training/batches.csv"),
@@ -78,8 +78,7 @@ def expected(pipeline, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
 def test_a_killed_training_goes_on_in_its_run(pipeline, tmp_path: Path, expected):
     project = copy_of(pipeline, tmp_path)
     killed(project, lambda: bool(checkpoints(project)))
-    (before,) = runs(project)
-    assert before.info.status == "RUNNING"
+    before = sent(project)
     done = project.stage("train", *LONG)
     assert done.returncode == 0, done.stderr
     assert "going on after step" in done.stdout
@@ -90,6 +89,16 @@ def test_a_killed_training_goes_on_in_its_run(pipeline, tmp_path: Path, expected
     client = MlflowClient(f"sqlite:///{project.folder / 'runs/mlflow.db'}")
     history = client.get_metric_history(after.info.run_id, "batch.loss_nats")
     assert [metric.step for metric in history] == list(range(1, 3001))
+
+
+def sent(project) -> Run:
+    """The run of a killed training once everything that was measured has arrived."""
+
+    def found() -> list[Run]:
+        return runs(project) if (project.folder / "runs/mlflow.db").exists() else []
+
+    wait_for(lambda: any(run.info.status == "KILLED" for run in found()), "the run in MLflow")
+    return found()[0]
 
 
 @pytest.mark.promise("reliability")

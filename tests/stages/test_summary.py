@@ -1,9 +1,12 @@
 """What a stage tells of its progress and its result."""
 
+from itertools import pairwise
+
 import pytest
 
-from neural_ngram.stages.progress import pace
+from neural_ngram.stages.progress import Lines, pace
 from neural_ngram.stages.summary import show, summary
+from neural_ngram.training import Objective, Record
 
 COUNTED = {
     "oracle": {"k2": {"entropy_nats": 1.0}},
@@ -28,3 +31,26 @@ def test_the_pace_counts_from_the_step_that_a_training_goes_on_from():
     measured = pace(1000, batch_size=64, clock=lambda: next(times))
     assert measured(300) == ""
     assert measured(400) == "640 tokens/s   0:01:00 left"
+
+
+@pytest.mark.promise("reliability")
+def test_no_thirty_seconds_pass_without_a_line_in_steps_or_evaluations():
+    now, written, record = 0.0, [], Record()
+    lines = Lines(lambda text: written.append((now, text)), lambda done: "", lambda: now)
+    for second in range(2400):  # an evaluation until 100 s, then one step per second
+        now = float(second)
+        if second == 100:
+            record.objectives.append(Objective(0, 4.0, 5.0))
+        if second >= 100:
+            record.batch_losses.append(3.0)
+            lines.watch(record)
+        lines.beat()
+    times = [0.0, *(moment for moment, _ in written), 2400.0]
+    assert max(later - earlier for earlier, later in pairwise(times)) <= 30
+    assert len(written) < 2400 / 20
+    assert [text for _, text in written[:4]] == [
+        *["step       0   first evaluation"] * 3,
+        "step       0   train 4.0000   validation 5.0000 nats",
+    ]
+    assert written[-1][1].startswith("step   2,")
+    assert written[-1][1].endswith("batch 3.0000 nats")

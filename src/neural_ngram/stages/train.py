@@ -6,6 +6,7 @@ if __name__ == "__main__":
     enter()
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,13 @@ from neural_ngram.stages import (
     say,
     walls,
 )
+from neural_ngram.stages.live import live
 from neural_ngram.stages.progress import progress
 from neural_ngram.stages.untrained import architecture_of, untrained
 from neural_ngram.tracking import MODEL_TAG, Run, start_run
 from neural_ngram.training import Checkpoints, Record, resume, train
+
+Watch = Callable[[Record], None]
 
 
 def main(settings: Settings) -> float:
@@ -62,14 +66,17 @@ def main(settings: Settings) -> float:
     described = parameters(settings) | {"parameters": count, "threads": threads}
     checkpoints = Checkpoints(cache() / "checkpoints", _identity(settings), say)
     with checkpoints.lock():
-        with start_run(run_name(settings), described, checkpoints.key) as tracked:
+        with start_run(run_name(settings), described, checkpoints.key, live=True) as tracked:
             tracked.boundary("train", walls().kind)
             tracked.kill(checkpoints.abandoned())
             for name, origin in origins.items():
                 tracked.dataset(name, origin["documents_sha256"], WINDOWS / name)
             together = min(settings.training.batch_size, len(windows["train"]))
-            with progress(settings.training.max_steps, together) as watch:
-                record = resume(model, windows, settings, watch, checkpoints)
+            with (
+                progress(settings.training.max_steps, together) as show,
+                live(tracked, settings, together) as send,
+            ):
+                record = resume(model, windows, settings, _both(show, send), checkpoints)
             say(
                 f"the first loss was {record.objectives[0].train_loss_nats:.4f} nats, beside "
                 f"ln V = {math.log(architecture.vocabulary_size):.4f} of a model that knows nothing"
@@ -85,7 +92,7 @@ def main(settings: Settings) -> float:
                     torch.equal(again.flat, model.flat)
                 )
             write_json(TRAINING / "evidence.json", evidence)
-            _log(tracked, record, origins)
+            _log(tracked, origins)
         checkpoints.remove()
     return record.kept.validation_loss_nats
 
@@ -131,17 +138,20 @@ def _save(model: models.Model, record: Record, origin: dict[str, Any]) -> None:
     write_csv(TRAINING / "batches.csv", losses)
 
 
-def _log(tracked: Run, record: Record, origins: dict[str, dict[str, Any]]) -> None:
+def _both(first: Watch, second: Watch) -> Watch:
+    def watch(record: Record) -> None:
+        first(record)
+        second(record)
+
+    return watch
+
+
+def _log(tracked: Run, origins: dict[str, dict[str, Any]]) -> None:
     tracked.tags(
         {MODEL_TAG: sha256_of_file(MODEL)}
         | {"tokenizer_sha256": origins["train"]["tokenizer_sha256"]}
         | {f"{name}_documents_sha256": o["documents_sha256"] for name, o in origins.items()}
     )
-    for step, loss in enumerate(record.batch_losses, start=1):
-        tracked.metric("batch.loss_nats", loss, step)
-    for objective in record.objectives:
-        tracked.metric("train.loss_nats", objective.train_loss_nats, objective.step)
-        tracked.metric("validation.loss_nats", objective.validation_loss_nats, objective.step)
     tracked.artifact(MODEL.parent, "model")
     tracked.artifact(TRAINING, "training")
 

@@ -13,7 +13,8 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 
 from neural_ngram.errors import TrackingError
-from neural_ngram.tracking.store import MODEL_TAG, connect
+from neural_ngram.tracking.spool import MODEL_TAG
+from neural_ngram.tracking.store import connect
 
 __all__ = ["PastRun", "newest_run", "past_runs"]
 

@@ -1,27 +1,22 @@
-"""A run as stages see it: told what happened, and never a reason for a stage to fail."""
+"""A run as stages see it: told what happened, and never a reason for a stage to fail.
+
+Everything goes to the spool first. From there it is sent when the run ends, or, for a run that is
+live, by a process of its own all the while.
+"""
 
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlflow import MlflowClient
-
 from neural_ngram.boundary import dvc_root
 from neural_ngram.errors import ArtifactError, TrackingError
-from neural_ngram.tracking.spool import Entry, is_kept
-from neural_ngram.tracking.store import (
-    MODEL_TAG,
-    TRAINING_TAG,
-    Event,
-    Opening,
-    Recorder,
-    store_uri,
-)
+from neural_ngram.tracking.place import experiment_name, store_name
+from neural_ngram.tracking.sender import Sender
+from neural_ngram.tracking.spool import MODEL_TAG, TRAINING_TAG, Entry, Event, Opening
 
 __all__ = ["Run", "find_run", "git_commit", "start_run"]
 
@@ -29,55 +24,25 @@ _BATCH = 1000
 
 
 class Run:
-    """An MLflow run; metrics are gathered and written in batches.
+    """What happens to one MLflow run; metrics are gathered and written in batches."""
 
-    From the first thing on that the store does not take, everything goes to the spool.
-    """
-
-    def __init__(self, opening: Opening) -> None:
-        self.opening = opening
+    def __init__(self, opening: Opening, *, live: bool = False) -> None:
         self.pending: list[list[Any]] = []
-        self.recorder: Recorder | None = None
-        self.entry: Entry | None = None
-        try:
-            if not opening.restarts and is_kept(opening.value):
-                raise TrackingError("the training of this model has not been sent yet")
-            self.recorder = Recorder(opening)
-        except Exception as problem:
-            self._give_up(problem)
-
-    @property
-    def client(self) -> MlflowClient:
-        """The store's client."""
-        assert self.recorder is not None
-        return self.recorder.client
-
-    @property
-    def run_id(self) -> str:
-        """The ID in the store."""
-        assert self.recorder is not None
-        return self.recorder.run_id
+        self.entry, self.warned = Entry(opening), False
+        self.sender = Sender(self.entry.folder) if live else None
 
     def _send(self, event: Event) -> None:
-        if self.recorder is not None and self.entry is None:
-            try:
-                self.recorder.apply(event)
-                return
-            except Exception as problem:
-                self._give_up(problem)
-        assert self.entry is not None
         self.entry.add(event)
 
-    def _give_up(self, problem: Exception) -> None:
-        known = None if self.recorder is None else self.recorder.run_id
-        self.entry = Entry(replace(self.opening, run_id=known))
-        reason = " ".join(str(problem).split())[:300] or type(problem).__name__
-        print(
-            f"  warning: not sent to MLflow at {store_uri()} ({reason}); it is kept in "
-            f"{self.entry.folder}, and `neural-ngram sync` sends it",
-            file=sys.stderr,
-            flush=True,
-        )
+    def _warn(self, reason: str) -> None:
+        if not self.warned:
+            self.warned = True
+            print(
+                f"  warning: not sent to MLflow at {store_name()} ({reason}); it is kept in "
+                f"{self.entry.folder}, and `neural-ngram sync` sends it",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def metric(self, name: str, value: float, step: int = 0) -> None:
         """Add one value of one metric."""
@@ -113,39 +78,62 @@ class Run:
 
     def kill(self, trainings: Set[str]) -> None:
         """Mark the runs of other trainings, which are known to have stopped, as KILLED."""
-        if self.recorder is not None and self.entry is None and trainings:
-            try:
-                self.recorder.kill(trainings)
-            except Exception as problem:
-                self._give_up(problem)
+        if trainings:
+            self._send({"do": "kill", "trainings": sorted(trainings)})
+
+    def curve(self, name: str, first: int, values: Sequence[float]) -> None:
+        """Add the values of consecutive steps of one metric, the first of them at step `first`."""
+        if values:
+            values = list(values)
+            told = {"name": name, "first": first, "values": values, "time": _now()}
+            self._send({"do": "curve", **told})
 
     def flush(self) -> None:
-        """Write the metrics gathered so far."""
+        """Write the metrics gathered so far, and warn when a live run does not arrive."""
         if self.pending:
             values, self.pending = self.pending, []
             self._send({"do": "metrics", "values": values})
+        failure = self.sender.failure() if self.sender else None
+        if failure:
+            self._warn(failure)
 
     def end(self, status: str | None = None) -> None:
-        """Write what is left; with a status, the run ends with it."""
+        """Write what is left and see it sent; with a status, the run ends with it."""
         try:
             self.flush()
             if status is not None:
                 self._send({"do": "end", "status": status, "time": _now()})
+            failure = self.sender.finish() if self.sender else self._deliver()
+            if failure:
+                self._warn(failure)
         finally:
-            if self.entry is not None:
-                self.entry.close()
+            self.entry.close()
+
+    def _deliver(self) -> str | None:
+        """Send all at once; the reason when the store does not take it."""
+        try:
+            from neural_ngram.tracking.sending import deliver  # noqa: PLC0415 - imports MLflow
+
+            deliver(self.entry.folder)
+        except TrackingError as problem:
+            return str(problem)
+        return None
 
 
 @contextmanager
 def start_run(
-    name: str, parameters: Mapping[str, object], training: str | None = None
+    name: str,
+    parameters: Mapping[str, object],
+    training: str | None = None,
+    *,
+    live: bool = False,
 ) -> Iterator[Run]:
     """A run: FINISHED when the block ends, FAILED when it raises, KILLED when it is interrupted.
 
     training: identifies what is trained; an earlier run of the same, interrupted or repeated, goes
-    on instead of a new one.
+    on instead of a new one. live: what is told reaches MLflow within seconds, not at the end.
     """
-    run = Run(_opening(name, parameters, TRAINING_TAG, training))
+    run = Run(_opening(name, parameters, TRAINING_TAG, training), live=live)
     try:
         yield run
     except BaseException as problem:
@@ -163,8 +151,7 @@ def find_run(model_sha256: str, name: str, parameters: Mapping[str, object]) -> 
     try:
         yield run
     finally:
-        created = run.recorder is not None and not run.recorder.continues
-        run.end("FINISHED" if created else None)
+        run.end()
 
 
 def _opening(name: str, parameters: Mapping[str, object], tag: str, value: str | None) -> Opening:
@@ -176,6 +163,7 @@ def _opening(name: str, parameters: Mapping[str, object], tag: str, value: str |
         restarts=tag == TRAINING_TAG,
         commit=git_commit(),
         time=_now(),
+        experiment=experiment_name(),
     )
 
 

@@ -6,8 +6,10 @@ status 400 and one reason. MLflow itself would ignore a param that the signature
 """
 
 import logging
+import sys
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +72,25 @@ class Served:
 def _load_pyfunc(folder: str) -> Served:
     """The model of a packaged folder; MLflow looks for this name."""
     logging.getLogger("mlflow.models.utils").addFilter(_no_unknown_params)
+    _refuse_deep_json()
     return Served(load(Path(folder) / "model.safetensors", Path(folder)))
+
+
+def _refuse_deep_json() -> None:
+    """Answer JSON that is nested beyond what Python reads with status 400, where MLflow fails."""
+    server = sys.modules.get("mlflow.pyfunc.scoring_server")
+    parse = getattr(server, "_parse_json_data", None)
+    if server is None or parse is None:
+        return
+
+    @wraps(parse)
+    def parsed(*arguments: Any, **named: Any) -> Any:
+        try:
+            return parse(*arguments, **named)
+        except RecursionError:
+            raise _refused("the JSON is nested too deeply to be read") from None
+
+    server._parse_json_data = parsed  # type: ignore[attr-defined]
 
 
 def _no_unknown_params(record: logging.LogRecord) -> bool:

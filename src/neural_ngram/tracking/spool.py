@@ -1,27 +1,80 @@
-"""What the store did not take, kept to be sent later.
+"""What happens to a run, on disk before it is sent, so that no store can lose it.
 
 An entry is a folder under `runs/spool`, named by time and process, with `opening.json` (which
 run), `events.jsonl` (in order) and copies of the files. Its writer holds its lock from before the
-opening is there, so that one without an opening whose lock is free was never begun.
+opening is there, so that one without an opening whose lock is free was never begun. Who sends it
+holds a second lock and deletes it when everything has arrived.
+
+An event is a JSON object; applying one twice changes nothing, so that a run can be sent again:
+
+    {"do": "parameters", "values": {name: text}}
+    {"do": "tags", "values": {name: text}}
+    {"do": "metrics", "values": [[name, value, milliseconds, step], …]}
+    {"do": "curve", "name": …, "first": step, "values": [value of each step, …], "time": …}
+    {"do": "boundary", "stage": …, "kind": landlock | audit | off}
+    {"do": "dataset", "name": …, "digest": …, "source": …}
+    {"do": "artifact", "path": …, "folder": …}
+    {"do": "model", "path": …}
+    {"do": "kill", "trainings": [key, …]}
+    {"do": "end", "status": FINISHED | FAILED | KILLED, "time": milliseconds}
 """
 
 import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from neural_ngram.artifacts import write_json
-from neural_ngram.errors import ArtifactError, TrackingError
-from neural_ngram.tracking.store import Event, Opening, Recorder, root, store_uri
+from neural_ngram.errors import ArtifactError
+from neural_ngram.tracking.place import EXPERIMENT, root
 
-__all__ = ["Entry", "is_kept", "synchronise"]
+__all__ = [
+    "MODEL_TAG",
+    "TRAINING_TAG",
+    "Entry",
+    "Event",
+    "Events",
+    "Opening",
+    "entries",
+    "held",
+    "is_begun",
+    "mentions",
+    "read_opening",
+    "remove",
+    "sending_lock",
+    "take",
+]
+
+MODEL_TAG = "model_sha256"
+TRAINING_TAG = "training_sha256"
+_EVENTS = "events.jsonl"
+
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """Which run is meant: `run_id`, else the newest whose `tag` has the `value`, else a new one.
+
+    restarts: the run is about to be trained, not added to. time: when, in milliseconds.
+    """
+
+    name: str
+    parameters: dict[str, str]
+    tag: str
+    value: str | None
+    restarts: bool
+    commit: str | None
+    time: int
+    run_id: str | None = None
+    experiment: str = EXPERIMENT
 
 
 class Entry:
@@ -47,12 +100,11 @@ class Entry:
         with _writing(self.folder):
             if "path" in event:
                 event = {**event, "path": self._copy(Path(event["path"]))}
-            with (self.folder / "events.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps(event) + "\n")
+            _append(self.folder / _EVENTS, json.dumps(event).encode() + b"\n")
 
     def _copy(self, path: Path) -> str:
         self.copies += 1
-        kept = self.folder / "artifacts" / str(self.copies) / path.name
+        kept = self.folder / "files" / str(self.copies) / path.name
         if path.is_dir():
             shutil.copytree(path, kept)
         else:
@@ -61,7 +113,7 @@ class Entry:
         return kept.relative_to(self.folder).as_posix()
 
     def close(self) -> None:
-        """Let it be sent."""
+        """Let others send it."""
         self.lock.release()
 
 
@@ -75,9 +127,85 @@ def _writing(folder: Path) -> Iterator[None]:
         ) from problem
 
 
-def is_kept(value: str | None) -> bool:
-    """Whether an entry speaks of this model; what belongs to the same run must then follow it."""
-    return value is not None and any(value in _text(p) for p in _folder().glob("*/*.json*"))
+def _append(path: Path, line: bytes) -> None:
+    """Add a whole line or none."""
+    with path.open("ab", buffering=0) as file:
+        end = file.tell()
+        try:
+            written = file.write(line)
+            if written < len(line):
+                file.write(line[written:])
+        except OSError:
+            file.truncate(end)
+            raise
+
+
+class Events:
+    """The events of an entry, each once, also while more are written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.offset, self.number = folder, 0, 0
+
+    def __iter__(self) -> Iterator[Event]:
+        """Those that were not taken yet; a last line that is cut short is none so far.
+
+        An event counts as taken when the next one is asked for. Raises ArtifactError for a line
+        that is no event.
+        """
+        for line in self._lines():
+            event = _event(line)
+            if event is None:
+                raise ArtifactError(
+                    f"{_EVENTS}: line {self.number + 1} is no event: {_readable(line)[:80]!r}"
+                )
+            yield event | {"path": str(self.folder / event["path"])} if "path" in event else event
+            self.offset += len(line) + 1
+            self.number += 1
+
+    def _lines(self) -> list[bytes]:
+        path = self.folder / _EVENTS
+        if not path.exists():
+            return []
+        with path.open("rb") as file:
+            file.seek(self.offset)
+            return file.read().split(b"\n")[:-1]
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    """What a line of JSON holds; None when it is broken or no event."""
+    try:
+        content = json.loads(line)
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) and "do" in content else None
+
+
+def _readable(line: bytes) -> str:
+    return line.decode("utf-8", "backslashreplace")
+
+
+def read_opening(folder: Path) -> Opening:
+    """Which run an entry is about; raises ArtifactError when it is damaged."""
+    try:
+        opening = Opening(**json.loads((folder / "opening.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as problem:
+        raise ArtifactError(str(problem)) from problem
+    return opening
+
+
+def entries() -> list[Path]:
+    """The folders of all entries, oldest first."""
+    return sorted(path for path in _folder().glob("*") if path.is_dir())
+
+
+def is_begun(folder: Path) -> bool:
+    """Whether an entry holds anything."""
+    return any((folder / name).exists() for name in ("opening.json", _EVENTS))
+
+
+def mentions(folder: Path, value: str) -> bool:
+    """Whether an entry speaks of this training or model."""
+    return any(value in _text(path) for path in folder.glob("*.json*"))
 
 
 def _text(path: Path) -> str:
@@ -87,105 +215,49 @@ def _text(path: Path) -> str:
         return ""
 
 
-def synchronise(say: Callable[[str], None]) -> int:
-    """Send what is kept, oldest first; how many entries were sent.
-
-    One that is damaged is named, and stays; one that was never begun is deleted.
-
-    Raises TrackingError when the store still does not take one; it and later ones stay.
-    """
-    sent = 0
-    for folder in sorted(path for path in _folder().glob("*") if path.is_dir()):
-        try:
-            with _held(folder):
-                run = _send(folder) if _is_begun(folder) else None
-                with _door():
-                    shutil.rmtree(folder)
-        except Timeout:
-            say(f"{folder} is still being written; send it later")
-        except ArtifactError as problem:
-            say(f"warning: {problem}")
-        else:
-            if run is not None:
-                sent += 1
-                say(f"sent {folder.name}: {run}")
-    return sent
-
-
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Hold an entry's lock; raises Timeout while its writer does."""
-    lock = FileLock(folder / "lock")
+def held(folder: Path, patience: float = 0) -> Iterator[None]:
+    """Hold an entry that exists alone, unless it is deleted meanwhile.
+
+    Raises Timeout when its writer or sender still holds it after `patience` seconds.
+    """
+    until = time.monotonic() + patience
+    while True:
+        with ExitStack() as stack:
+            try:
+                for lock in (FileLock(folder / "lock"), sending_lock(folder)):
+                    take(lock, folder)
+                    stack.callback(lock.release)
+            except Timeout:
+                if time.monotonic() >= until:
+                    raise
+            else:
+                yield
+                return
+        time.sleep(0.1)
+
+
+def take(lock: FileLock, folder: Path) -> None:
+    """Take a lock in an entry that exists; raises Timeout when another has it."""
     with _door():
-        lock.acquire(timeout=0)
-    try:
-        yield
-    finally:
-        lock.release()
+        if folder.exists():
+            lock.acquire(timeout=0)
+
+
+def sending_lock(folder: Path) -> FileLock:
+    """Held by the process that sends an entry."""
+    return FileLock(folder / "sending")
+
+
+def remove(folder: Path) -> None:
+    """Delete an entry that was sent."""
+    with _door():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _door() -> FileLock:
     """To be held while an entry's folder comes, goes or is locked: these take several steps."""
     return FileLock(root() / ".spool.lock")
-
-
-def _is_begun(folder: Path) -> bool:
-    return any((folder / name).exists() for name in ("opening.json", "events.jsonl"))
-
-
-def _send(folder: Path) -> str:
-    opening, events = _read(folder)
-    try:
-        recorder = Recorder(opening, now=False)
-        for event in events:
-            recorder.apply(event)
-        if not any(event["do"] == "end" for event in events):
-            _end(recorder, opening)
-    except Exception as problem:
-        raise TrackingError(
-            f"MLflow at {store_uri()} does not take {folder} "
-            f"({' '.join(str(problem).split())[:300]}); it is kept, so try again later"
-        ) from problem
-    return opening.name
-
-
-def _end(recorder: Recorder, opening: Opening) -> None:
-    """End a run whose writer did not: it was killed, or it only added to what it hoped to find."""
-    if opening.restarts:
-        recorder.apply({"do": "end", "status": "KILLED", "time": opening.time})
-    elif not recorder.continues:
-        recorder.apply({"do": "end", "status": "FINISHED", "time": opening.time})
-
-
-def _read(folder: Path) -> tuple[Opening, list[Event]]:
-    """What an entry holds; raises ArtifactError for a damaged one."""
-    try:
-        opening = Opening(**json.loads((folder / "opening.json").read_text(encoding="utf-8")))
-        return opening, list(_events(folder))
-    except (OSError, ValueError, TypeError) as problem:
-        raise ArtifactError(
-            f"{folder} is damaged and not sent ({problem}); mend or delete it"
-        ) from problem
-
-
-def _events(folder: Path) -> Iterator[Event]:
-    """The events; a last line that was cut short is none."""
-    path = folder / "events.jsonl"
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-    for number, line in enumerate(lines, 1):
-        event = _object(line)
-        if "do" not in event:
-            raise ValueError(f"{path.name}: line {number} is no event: {line[:80]!r}")
-        yield event | {"path": str(folder / event["path"])} if "path" in event else event
-
-
-def _object(line: str) -> dict[str, Any]:
-    """What a line of JSON holds; nothing when it is broken or no object."""
-    try:
-        content = json.loads(line)
-    except ValueError:
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _folder() -> Path:

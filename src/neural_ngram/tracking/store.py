@@ -1,35 +1,12 @@
-"""Events, and the MLflow run that they are applied to.
-
-An event is a JSON object; applying one twice changes nothing, so that a run can be sent again:
-
-    {"do": "parameters", "values": {name: text}}
-    {"do": "tags", "values": {name: text}}
-    {"do": "metrics", "values": [[name, value, milliseconds, step], …]}
-    {"do": "boundary", "stage": …, "kind": landlock | audit | off}
-    {"do": "dataset", "name": …, "digest": …, "source": …}
-    {"do": "artifact", "path": …, "folder": …}
-    {"do": "model", "path": …}
-    {"do": "end", "status": FINISHED | FAILED | KILLED, "time": milliseconds}
-"""
+"""The MLflow run that events are applied to."""
 
 import logging
-import os
 import sqlite3
-from collections.abc import Mapping, Set
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
-from filelock import FileLock
-
-os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-# A server that hangs holds a stage up for half a minute, once; MLflow alone would wait 15 minutes.
-os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
-os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
-os.environ.setdefault("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "1")
-
+from filelock import FileLock, Timeout
 from mlflow import MlflowClient
 from mlflow.entities import (
     Dataset,
@@ -41,46 +18,34 @@ from mlflow.entities import (
     Param,
     RunTag,
 )
+from mlflow.entities.lifecycle_stage import LifecycleStage
 from mlflow.exceptions import MlflowException
+from mlflow.store.db import utils as db_utils
 
-from neural_ngram.boundary import KINDS, STORE, dvc_root
+from neural_ngram.boundary import KINDS, dvc_root
+from neural_ngram.errors import TrackingError
+from neural_ngram.tracking.place import (
+    artifacts,
+    database,
+    experiment_name,
+    has_own_store,
+    root,
+    store_uri,
+)
+from neural_ngram.tracking.relocation import opening_lock, relocate
+from neural_ngram.tracking.spool import TRAINING_TAG, Event, Opening
 from neural_ngram.tracking.view import VIEW, VIEW_TAG
 
-__all__ = [
-    "MODEL_TAG",
-    "TRAINING_TAG",
-    "Event",
-    "Opening",
-    "Recorder",
-    "connect",
-    "root",
-    "store_uri",
-]
+__all__ = ["DeletedError", "Recorder", "connect"]
 
-EXPERIMENT = MODEL = "neural-ngram"
+MODEL = "neural-ngram"
 NEWEST = "newest"  # an alias; MLflow keeps `latest` to itself
-MODEL_TAG = "model_sha256"
-TRAINING_TAG = "training_sha256"
 _PARAMETERS_A_CALL = 100
+_METRICS_A_CALL = 1000
 
-Event = Mapping[str, Any]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Opening:
-    """Which run is meant: `run_id`, else the newest whose `tag` has the `value`, else a new one.
-
-    restarts: the run is about to be trained, not added to. time: when, in milliseconds.
-    """
-
-    name: str
-    parameters: dict[str, str]
-    tag: str
-    value: str | None
-    restarts: bool
-    commit: str | None
-    time: int
-    run_id: str | None = None
+class DeletedError(TrackingError):
+    """What was deleted in MLflow takes nothing more, until a person restores it."""
 
 
 class Recorder:
@@ -88,7 +53,7 @@ class Recorder:
 
     def __init__(self, opening: Opening, *, now: bool = True) -> None:
         """Find or create the run; with `now`, one that restarts is RUNNING again."""
-        self.client, self.experiment = connect()
+        self.client, self.experiment = connect(opening.experiment)
         self.opening, self.known = opening, dict[str, set[int]]()
         found = opening.run_id
         if found is None and opening.value is not None:
@@ -126,8 +91,11 @@ class Recorder:
                 tags = [RunTag(name, value) for name, value in event["values"].items()]
                 self.client.log_batch(self.run_id, tags=tags)
             case "metrics":
-                metrics = [Metric(*value) for value in event["values"]]
-                self.client.log_batch(self.run_id, metrics=self._unknown(metrics))
+                self._metrics(Metric(*value) for value in event["values"])
+            case "curve":
+                name, time, first = event["name"], event["time"], event["first"]
+                numbered = enumerate(event["values"], first)
+                self._metrics(Metric(name, value, time, step) for step, value in numbered)
             case "boundary":
                 self._boundary(event["stage"], event["kind"])
             case "dataset":
@@ -137,10 +105,19 @@ class Recorder:
             case "model":
                 with FileLock(root() / ".registry.lock"):
                     self._model(event["path"])
+            case "kill":
+                self._kill(event["trainings"])
             case "end":
                 self._end(event["status"], event["time"])
 
-    def kill(self, trainings: Set[str]) -> None:
+    def _metrics(self, metrics: Iterable[Metric]) -> None:
+        """Add those that the run does not hold yet."""
+        unknown = self._unknown(list(metrics))
+        for start in range(0, len(unknown), _METRICS_A_CALL):
+            some = unknown[start : start + _METRICS_A_CALL]
+            self.client.log_batch(self.run_id, metrics=some)
+
+    def _kill(self, trainings: Collection[str]) -> None:
         """Mark the runs of other trainings that seem to be running as KILLED."""
         running = self.client.search_runs([self.experiment], "attributes.status = 'RUNNING'")
         for run in running:
@@ -203,58 +180,83 @@ class Recorder:
             self.client.set_terminated(self.run_id, status, time)
 
 
-def root() -> Path:
-    """The folder of MLflow's store under the root of the DVC project, also for experiments."""
-    return dvc_root() / STORE
+def connect(name: str | None = None) -> tuple[MlflowClient, str]:
+    """A client and the ID of the experiment; the first use of a fresh database is locked.
+
+    Raises TrackingError when the store cannot be opened, or the experiment is deleted.
+    """
+    _quiet()
+    name = name or experiment_name()
+    root().mkdir(exist_ok=True)
+    if not has_own_store():
+        return _opened(name, None)
+    _require_database()
+    relocate(dvc_root())
+    if not _has_experiment(name):
+        try:
+            with opening_lock(root()):
+                if not _has_experiment(name):
+                    return _opened(name, artifacts())
+        except Timeout as problem:
+            raise TrackingError(f"another process is creating {database()}") from problem
+    return _opened(name, artifacts())
 
 
-def store_uri() -> str:
-    """Where MLflow keeps runs."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{root() / 'mlflow.db'}"
-
-
-def connect() -> tuple[MlflowClient, str]:
-    """A client and the ID of the experiment; the first use of a fresh database is locked."""
+def _quiet() -> None:
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("urllib3").setLevel(logging.ERROR)
-    remote = os.environ.get("MLFLOW_TRACKING_URI")
-    root().mkdir(exist_ok=True)
-    lock: AbstractContextManager[Any] = FileLock(root() / ".lock")
-    with nullcontext() if remote or _is_ready(root() / "mlflow.db") else lock:
-        client = MlflowClient(store_uri())
-        experiment = client.get_experiment_by_name(EXPERIMENT)
-        if experiment is not None:
-            if experiment.tags.get(VIEW_TAG) != VIEW:
-                client.set_experiment_tag(experiment.experiment_id, VIEW_TAG, VIEW)
-            return client, str(experiment.experiment_id)
-        location = None if remote else (root() / "artifacts").as_uri()
-        return client, _create_experiment(client, location)
+    # MLflow tries a database that does not open ten times, which takes a minute for each client.
+    db_utils.MAX_RETRY_COUNT = 2
 
 
-def _is_ready(database: Path) -> bool:
-    """Whether the experiment stands in the database, so that nothing is left to be created.
+def _opened(name: str, location: str | None) -> tuple[MlflowClient, str]:
+    client = MlflowClient(store_uri())
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
+        return client, _create_experiment(client, name, location)
+    identifier = str(experiment.experiment_id)
+    if experiment.lifecycle_stage != LifecycleStage.ACTIVE:
+        raise DeletedError(
+            f"the experiment {name} is deleted in MLflow; restore it with "
+            f"`MLFLOW_TRACKING_URI={store_uri()} mlflow experiments restore "
+            f"--experiment-id {identifier}`, or set MLFLOW_EXPERIMENT_NAME to another"
+        )
+    if experiment.tags.get(VIEW_TAG) != VIEW:
+        client.set_experiment_tag(identifier, VIEW_TAG, VIEW)
+    return client, identifier
+
+
+def _require_database() -> None:
+    """Raise TrackingError when SQLite cannot open the file, or it is no database."""
+    try:
+        with closing(sqlite3.connect(database(), timeout=5)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error as problem:
+        raise TrackingError(f"{database()} cannot be opened: {problem}") from problem
+
+
+def _has_experiment(name: str) -> bool:
+    """Whether the experiment is in the database, so that nothing is left to be created.
 
     MLflow takes seconds to open one, which would add up if each process waited for the others.
     """
-    if not database.exists():
-        return False
     query = "SELECT count(*) FROM experiments WHERE name = ?"
     try:
-        with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
-            return bool(connection.execute(query, (EXPERIMENT,)).fetchone()[0])
+        with closing(sqlite3.connect(f"{database().as_uri()}?mode=ro", uri=True)) as connection:
+            return bool(connection.execute(query, (name,)).fetchone()[0])
     except sqlite3.Error:
         return False
 
 
-def _create_experiment(client: MlflowClient, location: str | None) -> str:
+def _create_experiment(client: MlflowClient, name: str, location: str | None) -> str:
     """Its ID, also when another process was faster."""
     try:
         tags = {VIEW_TAG: VIEW}
-        return str(client.create_experiment(EXPERIMENT, artifact_location=location, tags=tags))
+        return str(client.create_experiment(name, artifact_location=location, tags=tags))
     except Exception:
-        experiment = client.get_experiment_by_name(EXPERIMENT)
+        experiment = client.get_experiment_by_name(name)
         if experiment is None:
             raise
         return str(experiment.experiment_id)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from time import monotonic
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ from neural_ngram.windows import Windows, join
 __all__ = ["Objective", "Record", "resume", "train"]
 
 DROPOUT_STREAM = 0x5851F42D4C957F2D
-WATCH_EVERY = 100
+WATCH_EVERY = 1.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,8 @@ def train(
     """Train the model in place on `windows["train"]`; `windows["validation"]` is only scored.
 
     Full objectives are taken at step 0, every `evaluate_every` steps and at the last step, which is
-    fixed beforehand unless `patience` is set. `watch` is called at each of them and every 100
-    steps.
+    fixed beforehand unless `patience` is set. `watch` is called before and after each of them, and
+    about once per second.
 
     Raises TrainingError at the first step whose loss or gradient is not finite, before its update,
     and ModelError when the windows do not belong to the model.
@@ -110,15 +111,19 @@ def _advance(
 ) -> Record:
     """Take the steps that are left."""
     settings, first = run.settings, run.taken + 1
+    watch(run.record)
     if not run.taken:
         run.take_objective(0)
-    watch(run.record)
+        watch(run.record)
+    watched = monotonic()
     for step in range(first, settings.max_steps + 1):
         run.step(step)
         objective_due = step % settings.evaluate_every == 0 or step == settings.max_steps
+        if objective_due or monotonic() - watched >= WATCH_EVERY:
+            watch(run.record)
+            watched = monotonic()
         if objective_due:
             run.take_objective(step)
-        if objective_due or step % WATCH_EVERY == 0:
             watch(run.record)
         if run.out_of_patience():
             break

@@ -9,6 +9,7 @@ from typing import Any
 from nicegui import app, run, ui
 
 from neural_ngram.commands.playground import view
+from neural_ngram.commands.playground.guard import Guard
 from neural_ngram.commands.playground.view import Choice
 from neural_ngram.errors import NeuralNgramError
 from neural_ngram.settings import GenerationSettings
@@ -36,6 +37,7 @@ def serve(shelf: Shelf, asked: GenerationSettings, door: socket, *, browser: boo
     """Serve the page through a listening socket of 127.0.0.1 until interrupted."""
     ui.page("/")(lambda: _page(shelf, Play(asked.prompt.encode(), asked)))
     port = door.getsockname()[1]
+    app.add_middleware(Guard, port=port)
     line = f"playing at http://127.0.0.1:{port}; Ctrl-C ends it"
     app.on_startup(lambda: print(line, flush=True))
     ui.run(
@@ -57,6 +59,8 @@ def _page(shelf: Shelf, play: Play) -> None:
     with ui.column().classes("page"):
         ui.label("neural n-gram").classes("title")
         box = ui.textarea("Prompt").props("outlined autogrow spellcheck=false").classes("prompt")
+        # One character more than is taken, so that a longer text is refused, not cut in silence.
+        box.props(f"maxlength={view.MOST_CHARACTERS + 1}")
         box.value = view.shown(play.prompt)
 
         def refresh() -> None:
@@ -70,7 +74,7 @@ def _page(shelf: Shelf, play: Play) -> None:
 
         def typed() -> None:
             if (box.value or "") != view.shown(play.prompt):
-                play.prompt = (box.value or "").encode()
+                play.prompt = (box.value or "").encode("utf-8", "replace")
                 refresh()
 
         box.on_value_change(typed)
@@ -83,7 +87,9 @@ def _page(shelf: Shelf, play: Play) -> None:
 
 
 def _controls(play: Play, refresh: Callable[[], None]) -> None:
-    def ask(**changed: Any) -> None:
+    def ask(name: str, value: Any) -> None:
+        whole = isinstance(value, float) and value.is_integer()
+        changed: dict[str, Any] = {name: int(value) if whole else value}
         play.asked = replace(play.asked, **changed)
         refresh()
 
@@ -92,17 +98,17 @@ def _controls(play: Play, refresh: Callable[[], None]) -> None:
         refresh()
 
     asked = play.asked
-    _slider("temperature", asked.temperature, (0, 2, 0.05), lambda x: ask(temperature=x))
-    _slider("top-k (0: all)", asked.top_k or 0, (0, 100, 1), lambda x: ask(top_k=int(x) or None))
-    _slider("top-p", asked.top_p, (0.05, 1, 0.05), lambda x: ask(top_p=x))
-    _slider("new tokens", asked.max_new_tokens, (1, 200, 1), lambda x: ask(max_new_tokens=int(x)))
+    _slider("temperature", asked.temperature, (0, 2, 0.05), lambda x: ask("temperature", x))
+    _slider("top-k (0: all)", asked.top_k or 0, (0, 100, 1), lambda x: ask("top_k", x or None))
+    _slider("top-p", asked.top_p, (0.05, 1, 0.05), lambda x: ask("top_p", x))
+    _slider("new tokens", asked.max_new_tokens, (1, 200, 1), lambda x: ask("max_new_tokens", x))
     ui.input("Neighbours of token", on_change=lambda event: look_up(event.value)).props(
         "outlined dense clearable"
     )
 
 
 def _slider(
-    name: str, value: float, span: tuple[float, float, float], change: Callable[[float], None]
+    name: str, value: float, span: tuple[float, float, float], change: Callable[[Any], None]
 ) -> None:
     low, high, step = span
     with ui.column().classes("slider"):
@@ -113,8 +119,10 @@ def _slider(
         slider.props(f'aria-label="{name}"')
 
     def moved() -> None:
-        number.text = f"{slider.value:g}"
-        change(round(slider.value, 2))
+        value = slider.value  # from the browser, so perhaps no number at all
+        known = isinstance(value, int | float)
+        number.text = f"{value:g}" if known else repr(value)
+        change(round(value, 2) if known else value)
 
     slider.on_value_change(moved)
 
@@ -185,7 +193,10 @@ def _bars(found: list[Choice], prompt: bytes, put: Callable[[bytes], None]) -> N
 def _sample(played: Trained, play: Play, put: Callable[[bytes], None]) -> None:
     asked = replace(play.asked, seed=play.asked.seed + play.turns)
     play.turns += 1
-    put(view.continued(played, play.prompt, asked))
+    try:
+        put(view.continued(played, play.prompt, asked))
+    except NeuralNgramError as problem:
+        ui.notify(str(problem), type="negative")
 
 
 def _neighbours(played: Trained, token: str) -> None:

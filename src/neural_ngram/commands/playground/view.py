@@ -3,13 +3,17 @@
 A prompt is bytes, since the token that a user picks may end within a character.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
+from neural_ngram.errors import ConfigurationError
 from neural_ngram.neighbours import nearest
-from neural_ngram.settings import GenerationSettings
+from neural_ngram.settings import GenerationSettings, read_group
 from neural_ngram.trained import Trained
 
-__all__ = ["Choice", "choices", "continued", "neighbours", "shown"]
+__all__ = ["MOST_CHARACTERS", "Choice", "choices", "continued", "neighbours", "shown"]
+
+MOST_CHARACTERS = 10_000
+MOST_NEW_TOKENS = 10_000
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,10 @@ def choices(played: Trained, prompt: bytes, asked: GenerationSettings, count: in
 
     Tokens that temperature, top-k and top-p leave no probability are not among them.
 
-    Raises TokenizerError or ModelError for a prompt that the model cannot read.
+    Raises TokenizerError or ModelError for a prompt that the model cannot read, ConfigurationError
+    for one that is too long and for values out of range.
     """
+    _require(prompt, asked)
     append = played.tokenizer.append
     return [
         Choice(each.label, each.probability, append(prompt, [each.token]))
@@ -36,7 +42,11 @@ def choices(played: Trained, prompt: bytes, asked: GenerationSettings, count: in
 
 
 def continued(played: Trained, prompt: bytes, asked: GenerationSettings) -> bytes:
-    """The prompt with at most `max_new_tokens` tokens after it, greedy at temperature 0."""
+    """The prompt with at most `max_new_tokens` tokens after it, greedy at temperature 0.
+
+    Raises what `choices` raises.
+    """
+    _require(prompt, asked)
     (sample,) = played.samples(prompt, replace(asked, samples=1))
     return played.tokenizer.append(prompt, sample.ids)
 
@@ -55,3 +65,17 @@ def neighbours(played: Trained, token: str, count: int) -> list[tuple[str, float
 def shown(prompt: bytes) -> str:
     """The prompt as text; a character that is not whole yet as U+FFFD."""
     return prompt.decode("utf-8", "replace")
+
+
+def _require(prompt: bytes, asked: GenerationSettings) -> None:
+    """What comes from a browser is checked before anything is computed."""
+    if len(prompt) > 4 * MOST_CHARACTERS or len(shown(prompt)) > MOST_CHARACTERS:
+        raise ConfigurationError(
+            f"the prompt has more than {MOST_CHARACTERS:,} characters; shorten it"
+        )
+    read_group(GenerationSettings, asdict(asked))
+    if asked.max_new_tokens > MOST_NEW_TOKENS:
+        raise ConfigurationError(
+            f"max_new_tokens is {asked.max_new_tokens:,}, but the playground draws "
+            f"{MOST_NEW_TOKENS:,} at most"
+        )
