@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from neural_ngram.errors import ModelError
 from neural_ngram.export.card import model_card
 from neural_ngram.export.onnx_graph import onnx_graph
 from neural_ngram.model import Architecture, Model, initialise, logits
@@ -132,11 +131,3 @@ def test_gensim_and_we_read_every_digit_of_the_vectors(kind, dtype, tmp_path: Pa
     np.testing.assert_array_equal(theirs.vectors, vectors)
     ids, ours = read_word2vec(file, {name: i for i, name in enumerate(names)})
     np.testing.assert_array_equal(ours[np.argsort(ids)].astype(dtype), vectors)
-
-
-def test_what_neither_the_card_nor_onnx_can_say_is_refused():
-    adaptive = model({"hidden": "tanh", "output": "adaptive"})
-    with pytest.raises(ModelError, match="output=adaptive"):
-        onnx_graph(adaptive)
-    with pytest.raises(ModelError, match="output=adaptive"):
-        model_card("x", adaptive.architecture, CorpusSettings(), {}, {})

@@ -219,6 +219,16 @@ def test_a_description_that_is_none_is_refused():
         Architecture.from_description(description)
 
 
+def test_a_description_from_before_the_adaptive_softmax_went_is_read_unless_it_has_one():
+    description = dataclasses.asdict(architecture())
+    description |= {"frequent_first": []}
+    description["settings"]["output"] = "softmax"
+    assert Architecture.from_description(description) == architecture()
+    description["settings"]["output"] = "adaptive"
+    with pytest.raises(ModelError, match="adaptive softmax, which is not supported"):
+        Architecture.from_description(description)
+
+
 def test_pretrained_vectors_replace_only_their_tokens():
     model = fresh(embedding_width=2)
     before = model.parameters["embedding"].clone()

@@ -5,20 +5,18 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from patience import wait_for
 
 from neural_ngram.settings import OptimizerSettings, Settings, TrainingSettings
 from neural_ngram.stages.live import live
 from neural_ngram.tracking import start_run, synchronise
 from neural_ngram.training import Objective, Record
-
-PATIENCE = 120  # seconds: importing MLflow takes long on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +49,7 @@ def status(folder: Path, run: str) -> list[str]:
 
 
 def eventually(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    wait_for(holds, "what the run was told")
 
 
 def entries(folder: Path) -> list[Path]:

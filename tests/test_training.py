@@ -9,7 +9,7 @@ from builders import fresh_model, windows_over
 from neural_ngram.errors import TrainingError
 from neural_ngram.evidence import losses
 from neural_ngram.gradients import ClosedForm
-from neural_ngram.model import Architecture, Model, initialise, logits, views
+from neural_ngram.model import Architecture, Model, logits, views
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, OptimizerSettings, TrainingSettings
 from neural_ngram.training import Batches, Optimizer, learning_rates, loop, train
@@ -322,23 +322,6 @@ def test_a_large_finite_gradient_is_no_error():
     run.gradients = lambda batch, masks: float(run.gradient.fill_(1e30)[0] * 0 + 1)
     run.step(1)
     assert run.record.batch_losses == [1.0]
-
-
-def test_an_adaptive_output_is_trained_by_the_reference():
-    draws = np.random.default_rng(0)
-    tokens = np.repeat(draws.integers(0, 30, 150), 4).astype(np.uint8)
-    windows = Windows(tokens=tokens, offsets=np.array([0, 600]), context_length=2)
-    settings = ModelSettings(embedding_width=8, hidden_width=16, output="adaptive")
-    shape = Architecture(vocabulary_size=30, context_length=2, settings=settings)
-    model = initialise(shape, SplitMix64(1), torch.float32)
-    record = train(
-        model,
-        {"train": windows, "validation": windows},
-        OptimizerSettings(learning_rate=0.01),
-        TrainingSettings(batch_size=64, max_steps=300, evaluate_every=300),
-    )
-    first, last = (objective.train_loss_nats for objective in record.objectives)
-    assert (first > 3, last < 2) == (True, True)
 
 
 def test_the_losses_that_a_training_is_judged_by_are_those_of_the_weights_it_keeps():

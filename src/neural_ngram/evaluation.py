@@ -202,13 +202,11 @@ def logit_rank(model: Model) -> dict[str, int] | None:
 
     A linear bigram of width D factors the table, so its rank is at most min(D, V). The weights are
     taken in float64, so that the rank is that of the factors and not of their rounded product. None
-    for longer contexts, for vocabularies whose table would be large, and for an adaptive output,
-    which is no such product.
+    for longer contexts, and for vocabularies whose table would be large.
     """
     architecture = model.architecture
     V, settings = architecture.vocabulary_size, architecture.settings
-    tabled = architecture.context_length == 1 and V <= LARGEST_TABLE
-    if not tabled or settings.output == "adaptive":
+    if architecture.context_length > 1 or V > LARGEST_TABLE:
         return None
     flat = model.flat.double()
     exact = Model(architecture, views(architecture, flat), flat)

@@ -12,11 +12,14 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, get_args, get_type_hints
 
 from neural_ngram.activations import ACTIVATIONS
 from neural_ngram.errors import ConfigurationError
 from neural_ngram.kinds import KINDS
+from neural_ngram.optimizers import OPTIMIZERS
 
 __all__ = [
     "BoundarySettings",
@@ -43,6 +46,19 @@ __all__ = [
 
 _CONFIG = "conf/config.yaml"  # watched in place of a file that no setting names
 SUM_TOLERANCE = 1e-9  # 0.9 + 0.1 may fall just short of 1
+
+
+def _layer_files() -> list[str]:
+    """The kinds of hidden layers that are files of their own, by name; none is imported.
+
+    They compute with the tensor library, which takes seconds to import, and settings are read
+    before a stage may import it. A dense layer goes by the name of its activation.
+    """
+    folder = Path(__file__).with_name("model") / "layers"
+    return [file.name for file in iter_modules([str(folder)]) if file.name != "dense"]
+
+
+LAYERS = tuple(_layer_files())
 _TEST, _SEALED = "data/splits/test.parquet", "conf/evaluation/default.yaml"
 _KINDS: dict[Any, str] = {
     int: "a whole number",
@@ -247,7 +263,7 @@ class ModelSettings:
     hidden: str = setting(
         "swiglu",
         "the hidden layers",
-        choices=("swiglu", *ACTIVATIONS, "none"),
+        choices=(*LAYERS, *ACTIVATIONS, "none"),
     )
     hidden_width: int = setting(
         64, "width H of each hidden layer; unused when none", least=1, most=2**20
@@ -263,12 +279,6 @@ class ModelSettings:
         False, "connect the concatenated embeddings to the output as well (Bengio et al. 2003)"
     )
     output_bias: bool = setting(False, "a bias in the output layer")
-    output: str = setting(
-        "softmax",
-        "softmax over all tokens, or adaptive: rare tokens in clusters (Grave et al. 2017), which "
-        "is faster for large vocabularies",
-        choices=("softmax", "adaptive"),
-    )
     tied_output: bool = setting(
         False, "the output matrix is the embedding, transposed; the widths must be equal"
     )
@@ -291,7 +301,7 @@ class ModelSettings:
 class OptimizerSettings:
     """How gradients become steps."""
 
-    name: str = setting("adamw", "the rule", choices=("sgd", "adam", "adamw"))
+    name: str = setting("adamw", "the rule", choices=tuple(OPTIMIZERS))
     learning_rate: float = setting(0.003, "step size", above=0)
     schedule: str = setting(
         "constant",
@@ -578,7 +588,7 @@ def check_model(settings: ModelSettings) -> None:
     """Raise ConfigurationError when parts of the model do not fit together."""
     kind, widths = settings.hidden, (settings.hidden_width, settings.embedding_width)
     trains_nothing = settings.tied_output and settings.freeze_embedding and not settings.output_bias
-    if kind in ("none", "swiglu") and settings.hidden_bias:
+    if kind not in ACTIVATIONS and settings.hidden_bias:
         raise ConfigurationError(
             f"model.hidden_bias=true, but the layers of model.hidden={kind} have none; "
             "set model.hidden_bias=false, or model.hidden to " + ", ".join(ACTIVATIONS)
@@ -593,12 +603,6 @@ def check_model(settings: ModelSettings) -> None:
             f"model.dropout={settings.dropout:g} drops hidden units, but model.hidden=none has "
             "none; set model.dropout=0"
         )
-    for name in ("tied_output", "direct", "output_bias"):
-        if settings.output == "adaptive" and getattr(settings, name):
-            raise ConfigurationError(
-                f"model.{name}=true, but model.output=adaptive has none; set model.{name}=false, "
-                "or model.output=softmax"
-            )
     if kind == "none" and trains_nothing:
         raise ConfigurationError(
             "model.freeze_embedding=true leaves nothing to train: the output is tied to the "

@@ -3,20 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from neural_ngram.errors import ModelError
 from neural_ngram.model import Architecture, parameter_count, parameter_shapes
-from neural_ngram.model.hidden import layer_suffixes
-from neural_ngram.settings import CorpusSettings
+from neural_ngram.model.hidden import hidden_names, layer_named
+from neural_ngram.settings import CorpusSettings, ModelSettings
 from neural_ngram.templates import fill
 
 __all__ = ["model_card"]
-
-ACTIVATIONS = {
-    "tanh": "np.tanh(z)",
-    "relu": "np.maximum(z, 0)",
-    "sigmoid": "1 / (1 + np.exp(-z))",
-    "gelu": "z * (1 + np.vectorize(math.erf)(z / math.sqrt(2))) / 2",
-}
 
 
 def model_card(
@@ -29,29 +21,29 @@ def model_card(
     """A README in Markdown, whose Python computes the logits with numpy alone.
 
     figures: what `evaluate` measured. hashes: SHA-256 by the name of what it identifies.
-
-    Raises ModelError when that Python is not known for the model's hidden layers or output.
     """
-    settings = architecture.settings
-    if settings.hidden not in ("none", "swiglu", *ACTIVATIONS) or settings.output != "softmax":
-        raise ModelError(
-            f"the card of model.hidden={settings.hidden}, model.output={settings.output} would "
-            f"need Python that is not written here; add it to {__file__}"
-        )
     return fill(
         "card.md",
         name=name,
         architecture=architecture,
-        settings=settings,
+        settings=architecture.settings,
         parameters=parameter_count(architecture),
         shapes=parameter_shapes(architecture),
-        suffixes=layer_suffixes(architecture.settings),
-        activations=ACTIVATIONS,
+        hidden=_hidden(architecture.settings),
         corpus=corpus,
         source=_source(corpus),
         losses={part: figures[part] for part in ("train", "validation", "test") if part in figures},
         hashes=hashes,
     )
+
+
+def _hidden(settings: ModelSettings) -> list[str]:
+    """The lines of Python that turn x into what the output reads, named h throughout."""
+    lines: list[str] = []
+    for names in hidden_names(settings):
+        weights = {name: f'weights["{full}"]' for name, full in names.items()}
+        lines += layer_named(settings.hidden).python(weights)
+    return lines
 
 
 def _source(corpus: CorpusSettings) -> str:

@@ -19,27 +19,17 @@ from onnx import (
     numpy_helper,
 )
 
-from neural_ngram.errors import ModelError
 from neural_ngram.model import Model
-from neural_ngram.model.hidden import layer_suffixes
+from neural_ngram.model.hidden import hidden_names, layer_named
 
 __all__ = ["onnx_graph"]
 
-OPERATORS = {"tanh": "Tanh", "relu": "Relu", "sigmoid": "Sigmoid", "gelu": "Gelu"}
 OPSET, IR_VERSION = 20, 10  # the first opset with Gelu, and the IR of its time
 
 
 def onnx_graph(model: Model) -> ModelProto:
-    """The model, checked by ONNX itself.
-
-    Raises ModelError when it has no operators here for the hidden layers or the output.
-    """
+    """The model, checked by ONNX itself."""
     architecture = model.architecture
-    if architecture.settings.output != "softmax":
-        raise ModelError(
-            f"model.output={architecture.settings.output} is not written as ONNX here; train with "
-            "model.output=softmax"
-        )
     nodes = _nodes(model)
     weights = {name: w.detach().float().numpy() for name, w in model.parameters.items()}
     constants = weights | {"row": np.array([-1, architecture.input_width])}
@@ -78,27 +68,11 @@ def _nodes(model: Model) -> list[NodeProto]:
 
     x_BK = add("Reshape", add("Gather", "embedding", "context"), "row")
     h_BW = x_BK
-    for suffix in layer_suffixes(settings):
-        if settings.hidden == "swiglu":
-            gate = add("MatMul", h_BW, f"gate{suffix}")
-            gated = add(
-                "Mul", add("Mul", gate, add("Sigmoid", gate)), add("MatMul", h_BW, f"up{suffix}")
-            )
-            h_BW = add("MatMul", gated, f"down{suffix}")
-        else:
-            z_BH = affine(h_BW, f"hidden{suffix}", f"hidden_bias{suffix}")
-            h_BW = add(_operator(settings.hidden), z_BH)
+    for names in hidden_names(settings):
+        h_BW = layer_named(settings.hidden).onnx(add, h_BW, names)
     output = add("Transpose", "embedding", perm=[1, 0]) if settings.tied_output else "output"
     logits = affine(h_BW, output, "output_bias")
     if settings.direct:
         logits = add("Add", logits, add("MatMul", x_BK, "direct"))
     nodes[-1].output[0] = "logits"
     return nodes
-
-
-def _operator(hidden: str) -> str:
-    if hidden not in OPERATORS:
-        raise ModelError(
-            f"model.hidden={hidden} has no ONNX operator here; add it to OPERATORS in {__file__}"
-        )
-    return OPERATORS[hidden]

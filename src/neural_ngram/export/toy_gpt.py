@@ -45,10 +45,11 @@ def weight_table(model: Model, tokens: Sequence[str]) -> pd.DataFrame:
     Raises ModelError when the model has a hidden layer.
     """
     settings = model.architecture.settings
-    if settings.hidden != "none" or settings.tied_output or settings.output == "adaptive":
+    if settings.hidden != "none" or settings.tied_output:
         raise ModelError(
-            f"model.hidden={settings.hidden} with model.output={settings.output} is not a linear "
-            "model, which alone the Toy-GPT format can hold; train one with model=linear"
+            f"model.hidden={settings.hidden} with model.tied_output={settings.tied_output} is not "
+            "a linear model with an output of its own, which alone the Toy-GPT format can hold; "
+            "train one with model=linear"
         )
     output_KV = model.parameters["output"].detach().numpy()
     rows = [[f"input_dim_{k}", *_fixed(row, 4)] for k, row in enumerate(output_KV)]

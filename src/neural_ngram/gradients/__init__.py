@@ -12,14 +12,11 @@ and from there the chain rule (Rumelhart, Hinton & Williams 1986) walks down. Wr
 
     y = x W + b             dW = x^T dy,  db = sum_r dy,  dx = dy W^T
     y = x W + x' W'         both terms receive the same dy (direct connections)
-    a = tanh(z)             dz = da (1 - a^2)
-    a = sigmoid(z)          dz = da a (1 - a)
-    a = relu(z)             dz = da [z > 0]
-    a = gelu(z) = z Phi(z)  dz = da (Phi(z) + z phi(z))
     h = a mask              da = dh mask (dropout)
-    q = silu(g) u           du = dq a,  dg = dq u (s + a (1 - s)),  s = sigmoid(g), a = g s (swiglu)
     x = embedding[context]  the row of each token receives the dx of each place where it stands
     tied output             the embedding receives dW^T as well
+
+Between x and the output lie the hidden layers, whose gradients lie with them (`model.layers`).
 
 Where rows of logits are long, p is not formed. With one window a row, e = exp(logits) and s_r =
 sum_v e_rv, the gradient of the logits is (e_rv - s_r c_rv) / (B s_r), and the factors 1 / (B s_r)
@@ -28,13 +25,12 @@ are applied to the much smaller x of dW and to dx:
     dW = (x / s)^T (e - s c) / B        dx = ((e - s c) W^T) / s / B
 
 `ClosedForm` evaluates these formulas into memory allocated once; logits exist for a bounded number
-of rows at a time. `Autograd` leaves them to the tensor library: it is the reference, and serves an
-adaptive output, which the formulas do not cover.
+of rows at a time. `Autograd` leaves them to the tensor library: it is the reference.
 """
 
 from neural_ngram.gradients.autograd import Autograd
 from neural_ngram.gradients.batch import Batch
-from neural_ngram.gradients.choice import gradients_of, in_closed_form
+from neural_ngram.gradients.choice import gradients_of
 from neural_ngram.gradients.closed_form import ClosedForm
 
-__all__ = ["Autograd", "Batch", "ClosedForm", "gradients_of", "in_closed_form"]
+__all__ = ["Autograd", "Batch", "ClosedForm", "gradients_of"]

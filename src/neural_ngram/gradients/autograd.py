@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from neural_ngram.gradients.batch import Batch
-from neural_ngram.model import Model, log_probabilities_of
+from neural_ngram.model import Model, logits
 
 __all__ = ["Autograd"]
 
@@ -27,6 +27,7 @@ class Autograd:
             buffer.zero_()
         context_RC = batch.tokens.view(-1, self.model.architecture.context_length)
         with torch.enable_grad():
-            loss = -log_probabilities_of(self.model, context_RC, batch.cells, masks).mean()
+            log_p_RV = logits(self.model, context_RC, masks).log_softmax(dim=1)
+            loss = -log_p_RV.flatten()[batch.cells].mean()
         torch.autograd.backward(loss)
         return float(loss.detach())

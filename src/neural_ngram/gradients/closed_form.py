@@ -12,21 +12,16 @@ import torch
 from torch import Tensor
 
 from neural_ngram.gradients.batch import Batch
-from neural_ngram.gradients.layers import Call, Layer, Node, Pool, Result, dense, gated, linear
 from neural_ngram.model import Model
-from neural_ngram.model.hidden import layer_suffixes
+from neural_ngram.model.calls import Call, Node, Pool, Result, linear, run
+from neural_ngram.model.hidden import hidden_passes, layer_suffixes
 from neural_ngram.settings import ModelSettings
 
-__all__ = ["ClosedForm", "covers"]
+__all__ = ["ClosedForm"]
 
 MOST_LOGITS = 2**22
 LEAST_BYTES, LEAST_RATIO = 2048, 8
 KEPT = 2
-
-
-def covers(settings: ModelSettings) -> bool:
-    """Whether the formulas cover a model; an adaptive output is left to the reference."""
-    return settings.output == "softmax"
 
 
 class ClosedForm:
@@ -38,11 +33,11 @@ class ClosedForm:
     def __init__(self, model: Model, gradient: Mapping[str, Tensor], *, frozen: bool) -> None:
         self.architecture = model.architecture
         self.nodes = {
-            name: Node(weights, None if frozen and name == "embedding" else gradient[name])
+            name: Node(name, weights, None if frozen and name == "embedding" else gradient[name])
             for name, weights in model.parameters.items()
         }
         self.memory = Pool(model.dtype)
-        self.layer_memory = {name: Pool(model.dtype) for name in layer_suffixes(self.settings)}
+        self.layer_memory = [Pool(model.dtype) for _ in layer_suffixes(self.settings)]
         self.passes: dict[tuple[int, int], _Pass] = {}
         self.shape = (0, 0)
 
@@ -59,9 +54,11 @@ class ClosedForm:
         return self.passes[shape](batch, masks)
 
     def _change_to(self, shape: tuple[int, int]) -> None:
-        """Make the calls for batches of a shape, or find them: an epoch has two, all and the last.
+        """Make the calls for batches of a shape, or find them.
 
-        A pass is valid after others that used the same memory, but for its ones.
+        Two are kept, since an epoch has batches of two shapes: all of them, and the last. Each pass
+        writes all that it reads, so that it does not matter which one used the memory before; but
+        for the columns of ones, which are filled here, once and not in every step.
         """
         if shape not in self.passes:
             if len(self.passes) == KEPT:
@@ -77,26 +74,22 @@ class _Pass:
     def __init__(self, model: ClosedForm, tokens: int, windows: int) -> None:
         rows = tokens // model.architecture.context_length
         settings, K = model.settings, model.architecture.input_width
-        self.embedding, self.embedding_gradient = model.nodes["embedding"][:2]
+        self.embedding, self.embedding_gradient = model.nodes["embedding"][1:3]
         x_RK, dx_RK = model.memory.take("x", rows, K), model.memory.take("dx", rows, K)
         self.x_rows, self.dx_rows = (m.view(-1, settings.embedding_width) for m in (x_RK, dx_RK))
-        x = h = Node(x_RK, None if self.embedding_gradient is None else dx_RK)
-        layers: list[Layer] = []
-        for suffix, memory in model.layer_memory.items():
-            names = ("hidden", "hidden_bias", "gate", "up", "down")
-            nodes = {n: model.nodes[n + suffix] for n in names if n + suffix in model.nodes}
-            adds = frozenset({"x"} if settings.direct and not layers else ())
-            kind = gated if settings.hidden == "swiglu" else dense
-            layers.append(kind(settings, nodes, h, memory, adds))
-            h = layers[-1].h
-        self.masks = [layer.mask for layer in layers if layer.mask is not None]
+        x = Node("x", x_RK, None if self.embedding_gradient is None else dx_RK)
+        # The output comes first on the way back, and its direct connections write dx.
+        read = x.adding() if settings.direct else x
+        layers, self.masks = hidden_passes(settings, model.nodes, read, model.layer_memory)
+        h = layers[-1].h if layers else x
         self.no_masks = [torch.ones(()).expand_as(mask) for mask in self.masks]
         self.ones = [layer.h.extended[:, -1] for layer in layers if layer.h.extended is not None]
         self.forward = [call for layer in layers for call in layer.forward]
         self.output = _Output(model.nodes, h, x, model.memory, windows)
         self.backward = [call for layer in reversed(layers) for call in layer.backward]
         if self.embedding_gradient is not None and not settings.tied_output:
-            self.backward.append(self.embedding_gradient.zero_)
+            zero = Call("gradient of the embedding, zero", self.embedding_gradient.zero_)
+            self.backward.append(zero)
 
     def fill_ones(self) -> None:
         for ones in self.ones:
@@ -106,11 +99,9 @@ class _Pass:
         torch.index_select(self.embedding, 0, batch.tokens, out=self.x_rows)
         for memory, mask in zip(self.masks, masks or self.no_masks, strict=True):
             memory.copy_(mask)
-        for call in self.forward:
-            call()
+        run(self.forward)
         loss = self.output(batch)
-        for call in self.backward:
-            call()
+        run(self.backward)
         if self.embedding_gradient is not None:
             self.embedding_gradient.index_add_(0, batch.tokens, self.dx_rows)
         return loss
@@ -142,8 +133,10 @@ class _Output:
     def __init__(
         self, nodes: Mapping[str, Node], h: Node, x: Node, memory: Pool, windows: int
     ) -> None:
-        weight = nodes["output"] if "output" in nodes else nodes["embedding"].transposed()
-        V = self.V = weight.value.shape[1]
+        read = {name: nodes[name] for name in ("output", "output_bias", "direct") if name in nodes}
+        if "output" not in read:
+            read["output"] = nodes["embedding"].transposed()
+        V = self.V = read["output"].value.shape[1]
         self.ones = torch.ones(windows, dtype=memory.dtype)
         self.most_nats = -math.log(torch.finfo(memory.dtype).tiny)
         self.chunks: list[_Chunk] = []
@@ -154,12 +147,14 @@ class _Output:
             y_RV = memory.take("logits", chunk.stop - start, V)
             sums = memory.take("sums", chunk.stop - start, 1) if long and windows == rows else None
             result = Result(y_RV, y_RV, 1 / windows, sums)
-            adds = frozenset({"parameters"} if start else ())
-            bias = nodes.get("output_bias")
-            first, backward = linear(h.rows(chunk), result, weight, bias, adds)
+            # The first chunk overwrites the gradients of the parameters, the others add theirs.
+            own = {name: node.adding() if start else node for name, node in read.items()}
+            bias = own.get("output_bias")
+            first, backward = linear(h.rows(chunk), result, own["output"], bias)
             forward = [first]
-            if "direct" in nodes:
-                second, back = linear(x.rows(chunk), result, nodes["direct"], None, adds | {"y"})
+            if "direct" in own:
+                beside = result._replace(adds=True)
+                second, back = linear(x.rows(chunk), beside, own["direct"])
                 forward, backward = [first, second], [*backward, *back]
             self.chunks.append(_Chunk(chunk, y_RV, y_RV.view(-1), sums, forward, backward))
 
@@ -171,8 +166,7 @@ class _Output:
                 sharing = None if batch.sharing is None else batch.sharing[chunk.rows]
             nats = None if chunk.sums is None else self._by_sums(chunk, chunk.sums, cells)
             total += self._by_softmax(chunk, cells, sharing) if nats is None else nats
-            for call in chunk.backward:
-                call()
+            run(chunk.backward)
         return total / len(self.ones)
 
     def _by_softmax(self, chunk: _Chunk, cells: Tensor, sharing: Tensor | None) -> float:
@@ -181,14 +175,12 @@ class _Output:
         A probability too small for its type is looked up again as a logarithm.
         """
         y_RV, all_cells = chunk.logits, chunk.cells
-        for call in chunk.forward:
-            call()
+        run(chunk.forward)
         torch.softmax(y_RV, 1, out=y_RV)
         log_p_B = all_cells.index_select(0, cells).log_()
         nats: float = -log_p_B.sum().item()
         if nats >= self.most_nats and -float(log_p_B.amin()) >= self.most_nats:
-            for call in chunk.forward:
-                call()
+            run(chunk.forward)
             nats = -float(y_RV.log_softmax(1).view(-1).index_select(0, cells).sum())
             torch.softmax(y_RV, 1, out=y_RV)
         if sharing is not None:
@@ -202,11 +194,13 @@ class _Output:
     def _by_sums(self, chunk: _Chunk, sums: Tensor, cells: Tensor) -> float | None:
         """The same for one cell a row, but for a factor of each row, which it leaves in `sums`.
 
-        It does without the search for the largest logit of each row that softmax begins with. None
-        when a sum is so small or large that exponentials may have left their type's range.
+        Softmax first searches each row for its largest logit and subtracts it, so that no
+        exponential is infinite: a pass over all logits, which this does without. Logits of a model
+        in training lie within a few tens around zero, where exponentials are far from the ends of
+        their type's range. Where they are not, a sum of a row is, or its logarithm is no number:
+        then None is returned, before anything is spoilt that `_by_softmax` does not compute anew.
         """
-        for call in chunk.forward:
-            call()
+        run(chunk.forward)
         logit_B = chunk.cells.index_select(0, cells)
         torch.sum(chunk.logits.exp_(), 1, keepdim=True, out=sums)
         log_sum_B = sums.log().view(-1)

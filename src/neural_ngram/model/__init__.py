@@ -4,8 +4,8 @@ Dimension letters: B batch, C context length, D embedding width, H hidden width,
 K = C * D, W the width that the output layer reads (H, or K without a hidden layer).
 
     x_BK      = the rows of embedding_VD that the context names, concatenated
-    h_BW      = hidden layers of x: swiglu, tanh, relu, sigmoid, gelu, or none (`hidden`)
-    logits_BV = h output + x direct + output_bias          (or an adaptive softmax, `output`)
+    h_BW      = hidden layers of x (`hidden`, `layers`), or x itself
+    logits_BV = h output + x direct + output_bias
 
 `direct` are the direct connections of Bengio et al. 2003; a tied output is embedding transposed
 (Press & Wolf 2017). Every matrix is stored as (fan in, fan out) and multiplied from the right.
@@ -20,7 +20,6 @@ from neural_ngram.model.architecture import (
 from neural_ngram.model.network import (
     Model,
     initialise,
-    log_probabilities_of,
     logits,
     place_embedding,
     restore,
@@ -37,7 +36,6 @@ __all__ = [
     "hash_file",
     "initialise",
     "load",
-    "log_probabilities_of",
     "logits",
     "parameter_count",
     "parameter_shapes",

@@ -3,35 +3,24 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from neural_ngram.errors import ConfigurationError, ModelError
-from neural_ngram.model.adaptive import adaptive_shapes
 from neural_ngram.model.hidden import hidden_shapes
 from neural_ngram.settings import ModelSettings, check_model, read_group
 
 __all__ = ["Architecture", "bias_names", "parameter_count", "parameter_shapes"]
 
 MOST_PARAMETERS = 2**33
-LEAST_ADAPTIVE = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """All that fixes the shapes of a model.
-
-    frequent_first: (V,) the token IDs in the order that an adaptive output ranks them by; empty for
-        the order of the IDs.
-    """
+    """All that fixes the shapes of a model."""
 
     vocabulary_size: int
     context_length: int
     settings: ModelSettings
-    frequent_first: tuple[int, ...] = ()
 
     @property
     def input_width(self) -> int:
@@ -42,13 +31,6 @@ class Architecture:
     def output_width(self) -> int:
         """W, the width that the output layer reads."""
         return self.input_width if self.settings.hidden == "none" else self.settings.hidden_width
-
-    @cached_property
-    def ranks(self) -> NDArray[np.int64]:
-        """(V,) the rank of each token."""
-        ranks = np.arange(self.vocabulary_size)
-        ranks[list(self.frequent_first)] = np.arange(len(self.frequent_first))
-        return ranks
 
     def describe(self) -> dict[str, Any]:
         """Plain values, enough to build it again."""
@@ -61,15 +43,14 @@ class Architecture:
         Raises ModelError when a value is missing, extra, of the wrong type or out of range.
         """
         try:
-            sizes = {**description}
-            order = tuple(sizes.pop("frequent_first", ()))
-            sizes.pop("settings", None)
+            settings = {**description["settings"]}
+            if settings.pop("output", "softmax") != "softmax":  # of models of earlier versions
+                raise TypeError("its output is an adaptive softmax, which is not supported")
+            others = ("settings", "frequent_first")
+            sizes = {name: value for name, value in description.items() if name not in others}
             if not all(type(size) is int for size in sizes.values()):
                 raise TypeError(f"the sizes {sizes} must be whole numbers")
-            settings = read_group(ModelSettings, description["settings"])
-            if order and set(order) != set(range(sizes["vocabulary_size"])):
-                raise TypeError("frequent_first must hold each token once")
-            return Architecture(settings=settings, frequent_first=order, **sizes)
+            return Architecture(settings=read_group(ModelSettings, settings), **sizes)
         except (TypeError, KeyError, AttributeError, ConfigurationError) as problem:
             raise ModelError(
                 f"this is no description of a model: {problem}; train it again"
@@ -87,9 +68,7 @@ def parameter_shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
     _require_sizes(architecture)
     shapes: dict[str, tuple[int, ...]] = {"embedding": (V, settings.embedding_width)}
     shapes |= hidden_shapes(settings, K)
-    if settings.output == "adaptive":
-        shapes |= adaptive_shapes(V, W)
-    elif not settings.tied_output:
+    if not settings.tied_output:
         shapes["output"] = (W, V)
     if settings.direct:
         shapes["direct"] = (K, V)
@@ -127,11 +106,6 @@ def _require_sizes(architecture: Architecture) -> None:
         if size < 1:
             raise ModelError(f"the {name} of a model is {size}; it must be at least 1")
     check_model(settings)
-    if settings.output == "adaptive" and architecture.vocabulary_size < LEAST_ADAPTIVE:
-        raise ModelError(
-            f"model.output=adaptive needs a vocabulary of at least {LEAST_ADAPTIVE}, but it has "
-            f"{architecture.vocabulary_size}; set model.output=softmax"
-        )
     if settings.tied_output and architecture.output_width != settings.embedding_width:
         raise ModelError(
             f"a tied output reads the embedding width ({settings.embedding_width}), but without a "

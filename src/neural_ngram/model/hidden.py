@@ -1,29 +1,41 @@
-"""The hidden layers, one upon another: their parameters and what they compute.
+"""The hidden layers, one upon another, whatever their kind.
 
-Dimension letters: B batch, I width in (K for the first layer, H for the others), H hidden width.
+Dimension letters: B batch, R rows, K width of the concatenated embeddings, H hidden width, I width
+in (K for the first layer, H for the others).
 
-    swiglu: h_BH = (silu(x gate) * (x up)) down                    Shazeer 2020
-    others: h_BH = activation(x hidden + hidden_bias)              `activations`
-
-The second layer's parameters carry the suffix `_2`, and so on. A deeper swiglu repeats the whole
-block with gate and up of (H, H). Dropout multiplies each layer's output with a mask of zeros and
-1 / (1 - dropout), so that its mean stays (Srivastava et al. 2014).
+The second layer's parameters carry the suffix `_2`, and so on. Dropout multiplies each layer's
+output with a mask of zeros and 1 / (1 - dropout), so that its mean stays (Srivastava et al. 2014).
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module
 
 import torch
 from torch import Tensor
 
 from neural_ngram.activations import ACTIVATIONS
+from neural_ngram.model.calls import Call, Node, Pool, Scratch
+from neural_ngram.model.layer import Layer, Passes, differentiated
+from neural_ngram.model.layers import dense
 from neural_ngram.settings import ModelSettings
 
-__all__ = ["affine", "hidden_layers", "hidden_shapes", "layer_suffixes"]
+__all__ = [
+    "hidden_layers",
+    "hidden_names",
+    "hidden_passes",
+    "hidden_shapes",
+    "layer_named",
+    "layer_suffixes",
+]
 
 
-def affine(x_BI: Tensor, weight_IO: Tensor, bias: Tensor | None) -> Tensor:
-    """(B, O) x W, plus the bias if there is one."""
-    return x_BI @ weight_IO if bias is None else torch.addmm(bias, x_BI, weight_IO)
+def layer_named(name: str) -> Layer:
+    """The kind of layer that a value of `model.hidden` other than `none` names."""
+    if name in ACTIVATIONS:
+        return dense.layer(ACTIVATIONS[name])
+    layer: Layer = import_module(f"neural_ngram.model.layers.{name}").LAYER
+    return layer
 
 
 def layer_suffixes(settings: ModelSettings) -> list[str]:
@@ -35,16 +47,20 @@ def layer_suffixes(settings: ModelSettings) -> list[str]:
 def hidden_shapes(settings: ModelSettings, input_width: int) -> dict[str, tuple[int, ...]]:
     """Name and shape of each parameter of all hidden layers, first layer first."""
     shapes: dict[str, tuple[int, ...]] = {}
-    I, H = input_width, settings.hidden_width  # noqa: E741
+    width = input_width
     for suffix in layer_suffixes(settings):
-        if settings.hidden == "swiglu":
-            shapes |= {f"gate{suffix}": (I, H), f"up{suffix}": (I, H), f"down{suffix}": (H, H)}
-        else:
-            shapes[f"hidden{suffix}"] = (I, H)
-            if settings.hidden_bias:
-                shapes[f"hidden_bias{suffix}"] = (H,)
-        I = H  # noqa: E741
+        own = layer_named(settings.hidden).shapes(settings, width)
+        shapes |= {name + suffix: shape for name, shape in own.items()}
+        width = settings.hidden_width
     return shapes
+
+
+def hidden_names(settings: ModelSettings) -> list[dict[str, str]]:
+    """Of each hidden layer, the parameters' names in the model by their names in the layer."""
+    if settings.hidden == "none":
+        return []
+    own = layer_named(settings.hidden).shapes(settings, 1)
+    return [{name: name + suffix for name in own} for suffix in layer_suffixes(settings)]
 
 
 def hidden_layers(
@@ -58,15 +74,48 @@ def hidden_layers(
     masks: one (B, H) dropout mask a layer, or none at all.
     """
     h_BI = x_BK
-    for layer, suffix in enumerate(layer_suffixes(settings)):
-        if settings.hidden == "swiglu":
-            gate, up, down = (weights[name + suffix] for name in ("gate", "up", "down"))
-            g_BH = h_BI @ gate
-            h_BI = (g_BH * ACTIVATIONS["sigmoid"].function(g_BH) * (h_BI @ up)) @ down
-        else:
-            bias = weights.get("hidden_bias" + suffix)
-            z_BH = affine(h_BI, weights["hidden" + suffix], bias)
-            h_BI = ACTIVATIONS[settings.hidden].function(z_BH)
+    for number, names in enumerate(hidden_names(settings)):
+        own = {name: weights[full] for name, full in names.items()}
+        h_BI = layer_named(settings.hidden).forward(h_BI, own)
         if masks:
-            h_BI = h_BI * masks[layer]
+            h_BI = h_BI * masks[number]
     return h_BI
+
+
+def hidden_passes(
+    settings: ModelSettings, nodes: Mapping[str, Node], x: Node, pools: Sequence[Pool]
+) -> tuple[list[Passes], list[Tensor]]:
+    """The calls of each layer, and where the dropout masks of a step are put.
+
+    pools: the memory of each layer, whose buffers are kept from one shape of batches to the next.
+    """
+    made, masks, h = list[Passes](), list[Tensor](), x
+    for names, pool in zip(hidden_names(settings), pools, strict=True):
+        layer, memory = (
+            layer_named(settings.hidden),
+            Scratch(pool, len(x.value), settings.hidden_width),
+        )
+        own = {name: nodes[full] for name, full in names.items()}
+        build = layer.passes or partial(differentiated, layer)
+        passes = build(h, own, memory)
+        if settings.dropout:
+            passes, mask = _dropped(passes, memory)
+            masks.append(mask)
+        made.append(passes)
+        h = passes.h
+    return made, masks
+
+
+def _dropped(passes: Passes, memory: Scratch) -> tuple[Passes, Tensor]:
+    """The layer with h times a mask as its h; the way back may read what h was, so it stays."""
+    h, d, extended = passes.h.value, passes.h.gradient, passes.h.extended
+    assert d is not None
+    if extended is None:
+        dropped, mask = memory.take("dropped"), memory.take("mask")
+    else:
+        extended = memory.take_extended("dropped")
+        dropped, mask = extended[:, :-1], memory.take_extended("mask")[:, :-1]
+    forward = Call("dropout", partial(torch.mul, h, mask, out=dropped))
+    backward = Call("gradient of dropout", partial(d.mul_, mask))
+    node = Node(passes.h.name, dropped, d, extended)
+    return Passes(node, [*passes.forward, forward], [backward, *passes.backward]), mask

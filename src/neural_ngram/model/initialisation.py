@@ -2,10 +2,9 @@
 
     xavier_uniform   limit * (2u - 1), limit = sqrt(6 / (fan in + fan out)); Glorot & Bengio 2010
     normal           N(0, scale^2)
-    scaled           hidden matrices N(0, gain^2 / fan in), gain 5/3 for tanh, sqrt(2) for relu and
-                     gelu, 1 else (He et al. 2015); the embedding N(0, 1); output and direct, and
-                     a tied embedding, N(0, scale^2): the first loss is close to ln V and no tanh
-                     starts saturated
+    scaled           hidden matrices N(0, gain^2 / fan in), the gain as the layer states it (He et
+                     al. 2015); the embedding N(0, 1); output and direct, and a tied embedding,
+                     N(0, scale^2): the first loss is close to ln V and no tanh starts saturated
 
 Matrices are filled row by row, in the order of `parameter_shapes`. Biases start at zero and draw
 nothing.
@@ -16,13 +15,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from neural_ngram.activations import ACTIVATIONS
+from neural_ngram.model.hidden import layer_named
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings
 
 __all__ = ["draw_matrix", "normal"]
 
-SMALL = ("output", "tail_1", "tail_2", "direct")
+SMALL = ("output", "direct")
 
 
 def normal(generator: SplitMix64, count: int) -> NDArray[np.float64]:
@@ -51,5 +50,4 @@ def _deviation(name: str, fan_in: int, settings: ModelSettings) -> float:
         return settings.initialisation_scale
     if name == "embedding":
         return 1.0
-    known = ACTIVATIONS.get(settings.hidden)
-    return (known.gain if known else 1.0) / math.sqrt(fan_in)
+    return layer_named(settings.hidden).gain / math.sqrt(fan_in)

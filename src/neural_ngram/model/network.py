@@ -16,16 +16,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from neural_ngram.errors import ModelError
-from neural_ngram.model import adaptive
 from neural_ngram.model.architecture import Architecture, bias_names, parameter_shapes
-from neural_ngram.model.hidden import affine, hidden_layers
+from neural_ngram.model.hidden import hidden_layers
 from neural_ngram.model.initialisation import draw_matrix
+from neural_ngram.model.layer import affine
 from neural_ngram.randomness import SplitMix64
 
 __all__ = [
     "Model",
     "initialise",
-    "log_probabilities_of",
     "logits",
     "place_embedding",
     "restore",
@@ -169,19 +168,6 @@ def embed(model: Model, context_BC: Tensor) -> Tensor:
     return functional.embedding(context_BC, model.parameters["embedding"]).flatten(1)
 
 
-def log_probabilities_of(
-    model: Model, context_RC: Tensor, cells_B: Tensor, masks: Sequence[Tensor] = ()
-) -> Tensor:
-    """(B,) nats of some tokens after some contexts, each given as row * V + token."""
-    architecture = model.architecture
-    if architecture.settings.output == "softmax":
-        return logits(model, context_RC, masks).log_softmax(dim=1).flatten()[cells_B]
-    h_RW = hidden_layers(architecture.settings, model.parameters, embed(model, context_RC), masks)
-    row_B, token_B = cells_B // architecture.vocabulary_size, cells_B % architecture.vocabulary_size
-    rank_B = torch.from_numpy(architecture.ranks)[token_B]
-    return adaptive.log_probabilities_of(model.parameters, h_RW, row_B, rank_B)
-
-
 def logits(model: Model, context_BC: Tensor, masks: Sequence[Tensor] = ()) -> Tensor:
     """(B, V) unnormalised log probabilities of the next token.
 
@@ -190,9 +176,6 @@ def logits(model: Model, context_BC: Tensor, masks: Sequence[Tensor] = ()) -> Te
     weights, settings = model.parameters, model.architecture.settings
     x_BK = embed(model, context_BC)
     h_BW = hidden_layers(settings, weights, x_BK, masks)
-    if settings.output == "adaptive":
-        ranks = torch.from_numpy(model.architecture.ranks)
-        return adaptive.log_probabilities(weights, h_BW, ranks)
     output_WV = weights["embedding"].t() if settings.tied_output else weights["output"]
     logits_BV = affine(h_BW, output_WV, weights.get("output_bias"))
     return torch.addmm(logits_BV, x_BK, weights["direct"]) if settings.direct else logits_BV

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from neural_ngram import model as models
@@ -26,7 +25,6 @@ def architecture_of(
         vocabulary_size=vocabulary_size,
         context_length=train.context_length,
         settings=settings.model,
-        frequent_first=_frequent_first(train, vocabulary_size, settings.model),
     )
 
 
@@ -36,16 +34,6 @@ def untrained(architecture: models.Architecture, settings: Settings) -> models.M
     model = models.initialise(architecture, SplitMix64(settings.training.seed), dtype)
     _place_pretrained(model, settings.model)
     return model
-
-
-def _frequent_first(
-    train: Windows, vocabulary_size: int, settings: ModelSettings
-) -> tuple[int, ...]:
-    """The tokens by falling frequency in train, for an output that ranks them."""
-    if settings.output != "adaptive":
-        return ()
-    counts = np.bincount(train.targets(), minlength=vocabulary_size)
-    return tuple(np.argsort(-counts, kind="stable").tolist())
 
 
 def _place_pretrained(model: models.Model, settings: ModelSettings) -> None:

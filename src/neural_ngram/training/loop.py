@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from neural_ngram.errors import TrainingError
-from neural_ngram.gradients import gradients_of, in_closed_form
+from neural_ngram.gradients import gradients_of
 from neural_ngram.model import Model, views, without_autograd
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.scoring import check_windows, score
@@ -74,7 +74,7 @@ def train(
     Raises TrainingError at the first step whose loss or gradient is not finite, before its update,
     and ModelError when the windows do not belong to the model.
     """
-    with _arithmetic(model, settings):
+    with _arithmetic(settings):
         run = Run(model, windows, optimizer_settings, settings)
         return _advance(run, watch, lambda _, __: None)
 
@@ -92,7 +92,7 @@ def resume(
 
     Raises what `train` and `Checkpoints.latest` raise.
     """
-    with _arithmetic(model, settings.training):
+    with _arithmetic(settings.training):
         run = Run(model, windows, settings.optimizer, settings.training)
         saved = checkpoints.latest()
         if saved is not None:
@@ -286,8 +286,8 @@ class Run:
 
 
 @contextmanager
-def _arithmetic(model: Model, settings: TrainingSettings) -> Iterator[None]:
-    closed_form = in_closed_form(model.architecture.settings, settings.gradients)
+def _arithmetic(settings: TrainingSettings) -> Iterator[None]:
+    closed_form = settings.gradients == "closed_form"
     with products_of_float32(settings.products), torch.inference_mode(closed_form):
         yield
 

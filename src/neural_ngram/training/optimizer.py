@@ -1,31 +1,27 @@
-"""How a gradient becomes a step: one call over one flat tensor.
+"""How a gradient becomes a step: one call over one flat tensor, by a rule of `optimizers`.
 
 Dimension letters: P padded parameters.
 
-    sgd     w -= rate g
-    adam    m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,
-            w -= rate (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)    Kingma & Ba 2015
-    adamw   the same, after w -= rate decay w                          Loshchilov & Hutter 2019
-
-For sgd and adam, decay w is added to g instead. The state of a parameter that has never had a
-gradient stays zero, and so does its step.
+Unless the rule decouples weight decay (adamw), decay w is added to the gradient. The state of a
+parameter that has never had a gradient stays zero, and so does its step.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from neural_ngram.model import Model, bias_names
+from neural_ngram.optimizers import OPTIMIZERS
 from neural_ngram.settings import OptimizerSettings
 
 __all__ = ["Optimizer", "learning_rates"]
 
 
 class Optimizer:
-    """The rule, and for Adam its two running means.
+    """A rule, and what it remembers.
 
     gradient: (P,) laid out like `Model.flat`. frozen: leave the embedding alone.
     """
@@ -33,60 +29,32 @@ class Optimizer:
     def __init__(
         self, model: Model, gradient: Tensor, settings: OptimizerSettings, *, frozen: bool
     ) -> None:
-        self.settings = settings
+        rule, decay = OPTIMIZERS[settings.name], settings.weight_decay
         start = model.parameters["embedding"].numel() if frozen else 0
         stop = len(model.flat) if settings.decay_biases else _end_of_matrices(model)
-        self.decays_all = stop == len(model.flat)
         self.decayed, self.decayed_gradient = model.flat[start:stop], gradient[start:stop]
-        self.weights, self.gradient = model.flat[start:], gradient[start:]
-        if settings.name != "sgd":
-            self.mean, self.mean_square = (torch.zeros_like(self.weights) for _ in range(2))
-            self.steps = torch.zeros(())
-            self.adam = self._adam()
+        weights, gradient = model.flat[start:], gradient[start:]
+        # Decay of all weights is left to the rule, which reads them anyway; of some, done before.
+        by_rule = decay if rule.decoupled and stop == len(model.flat) else 0.0
+        self.added = 0.0 if rule.decoupled else decay
+        self.shrunk = decay - by_rule if rule.decoupled else 0.0
+        self.memory = {name: torch.zeros_like(weights) for name in rule.state}
+        if rule.counts:
+            self.memory["steps"] = torch.zeros(())
+        settings = replace(settings, weight_decay=by_rule)
+        self.move = rule.prepare(torch, weights, gradient, self.memory, settings)
 
     def state(self) -> dict[str, Tensor]:
         """What the next step depends on besides weights and gradient; views, not copies."""
-        if self.settings.name == "sgd":
-            return {}
-        return {"mean": self.mean, "mean_square": self.mean_square, "steps": self.steps}
+        return dict(self.memory)
 
     def step(self, rate: float) -> None:
         """Move the weights against the gradient."""
-        decay = self.settings.weight_decay
-        if decay and self.settings.name != "adamw":
-            self.decayed_gradient.add_(self.decayed, alpha=decay)
-        elif decay and not self.decays_all:
-            self.decayed.mul_(1 - rate * decay)
-        if self.settings.name == "sgd":
-            self.weights.add_(self.gradient, alpha=-rate)
-        else:
-            self.steps.add_(1)
-            self.adam(lr=rate)
-
-    def _adam(self) -> Callable[..., None]:
-        """A call that takes one step in one pass over memory.
-
-        This is the kernel under torch.optim.AdamW(fused=True), which without decay is Adam's.
-        Calling it directly saves the 60 microseconds that the class spends before it, half a step
-        of a small model; tests hold both equal.
-        """
-        settings = self.settings
-        decoupled = settings.name == "adamw" and self.decays_all
-        return partial(
-            torch._fused_adamw_,
-            [self.weights],
-            [self.gradient],
-            [self.mean],
-            [self.mean_square],
-            [],
-            [self.steps],
-            beta1=settings.beta1,
-            beta2=settings.beta2,
-            weight_decay=settings.weight_decay if decoupled else 0.0,
-            eps=settings.epsilon,
-            amsgrad=False,
-            maximize=False,
-        )
+        if self.added:
+            self.decayed_gradient.add_(self.decayed, alpha=self.added)
+        if self.shrunk:
+            self.decayed.mul_(1 - rate * self.shrunk)
+        self.move(rate)
 
 
 def _end_of_matrices(model: Model) -> int:
