@@ -15,10 +15,12 @@ import torch
 import training
 from measure import cpu_name
 
-from neural_ngram.model import Architecture, initialise, thread_count
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import initialise
+from neural_ngram.model.threads import thread_count
+from neural_ngram.pipeline.frame import FIXED_SUMS
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import TrainingSettings
-from neural_ngram.stages import FIXED_SUMS
 
 TURNS = 15
 

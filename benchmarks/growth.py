@@ -11,11 +11,12 @@ import torch
 from measure import clock
 from ngram import zipf_tokens
 
-from neural_ngram.model import Architecture, initialise
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, OptimizerSettings, TrainingSettings
+from neural_ngram.tokens.windows import Windows, build_stream
 from neural_ngram.training.loop import Run
-from neural_ngram.windows import Windows, build_stream
 
 
 class Point(NamedTuple):

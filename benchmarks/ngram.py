@@ -27,8 +27,9 @@ import pandas as pd
 from measure import cpu_name
 from numpy.typing import NDArray
 
-from neural_ngram.ngram import KneserNey, conditional_entropies
-from neural_ngram.windows import Windows, build_stream
+from neural_ngram.ngram.entropy import conditional_entropies
+from neural_ngram.ngram.kneser_ney import KneserNey
+from neural_ngram.tokens.windows import Windows, build_stream
 
 try:
     from nltk.lm import KneserNeyInterpolated

@@ -18,9 +18,9 @@ import training
 from measure import Row, cpu_name
 
 from neural_ngram.artifacts import write_bytes, write_csv, write_text
-from neural_ngram.charts import png
-from neural_ngram.results import SPEED, render_speed
-from neural_ngram.tracking import start_run
+from neural_ngram.export.charts import png
+from neural_ngram.export.results import SPEED, render_speed
+from neural_ngram.tracking.run import start_run
 
 DOCS = Path("docs")
 

@@ -26,14 +26,17 @@ from ngram import (
 from tokenizers import models, pre_tokenizers, trainers
 from torch import nn
 
-from neural_ngram.generation import continue_many
-from neural_ngram.model import Architecture, initialise
-from neural_ngram.ngram import KneserNey, conditional_entropies, export_arpa
+from neural_ngram.export.arpa import export_arpa
+from neural_ngram.generation.continuation import continue_many
+from neural_ngram.generation.sampling import Sampler
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import initialise
+from neural_ngram.ngram.entropy import conditional_entropies
+from neural_ngram.ngram.kneser_ney import KneserNey
 from neural_ngram.randomness import SplitMix64
-from neural_ngram.sampling import Sampler
 from neural_ngram.settings import ModelSettings, TokenizerSettings
-from neural_ngram.tokenizer import learn
-from neural_ngram.windows import Windows, build_stream
+from neural_ngram.tokens.tokenizer import learn
+from neural_ngram.tokens.windows import Windows, build_stream
 
 try:
     import kenlm

@@ -25,15 +25,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from neural_ngram.model import Architecture, Model, initialise
+from neural_ngram.evaluation.scoring import score
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import Model, initialise
 from neural_ngram.randomness import SplitMix64
-from neural_ngram.scoring import score
 from neural_ngram.settings import ModelSettings, OptimizerSettings, Settings, TrainingSettings
-from neural_ngram.stages.live import live
-from neural_ngram.tracking import start_run
-from neural_ngram.training import Record, train
-from neural_ngram.training.loop import Run, products_of_float32
-from neural_ngram.windows import Windows, build_stream, join
+from neural_ngram.tokens.windows import Windows, build_stream, join
+from neural_ngram.tracking.run import start_run
+from neural_ngram.training.live import live
+from neural_ngram.training.loop import Record, Run, products_of_float32, train
 
 
 @dataclass(frozen=True, kw_only=True)

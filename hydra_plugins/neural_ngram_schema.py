@@ -7,6 +7,6 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT / "src") not in sys.path:
     sys.path.insert(0, str(ROOT / "src"))
 
-from neural_ngram.configuration import register  # noqa: E402
+from neural_ngram.pipeline.configuration import register  # noqa: E402
 
 register(ROOT)

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import torch
 
-from neural_ngram.corpus import Document
-from neural_ngram.model import Architecture, Model, initialise
+from neural_ngram.corpus.document import Document
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import Model, initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings
-from neural_ngram.windows import Windows, build_stream
+from neural_ngram.tokens.windows import Windows, build_stream
 
 
 def documents(*texts: str, prefix: str = "d") -> list[Document]:

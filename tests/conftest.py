@@ -16,11 +16,14 @@ import torch
 from hypothesis import settings
 from patience import PATIENCE, wait_for
 
-from neural_ngram import model as models
-from neural_ngram import tokenizer as tokenizers
+from neural_ngram.export.mlflow_model import package
+from neural_ngram.model import storage as model_storage
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import restore
 from neural_ngram.settings import ModelSettings, TokenizerSettings
-from neural_ngram.tracking import MODEL_TAG, find_run, start_run
-from neural_ngram.tracking.package import package
+from neural_ngram.tokens import tokenizer as tokenizers
+from neural_ngram.tracking.run import find_run, start_run
+from neural_ngram.tracking.spool import MODEL_TAG
 
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -61,13 +64,13 @@ def packaged_chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made, packaged = (tmp_path_factory.mktemp(name) for name in ("made", "packaged"))
     tokenizer = tokenizers.learn(["abc"], TokenizerSettings(kind="character", markers="none"))
     origin = {"tokenizer_sha256": tokenizers.save(tokenizer, made)}
-    architecture = models.Architecture(
+    architecture = Architecture(
         vocabulary_size=3,
         context_length=1,
         settings=ModelSettings(hidden="none", embedding_width=3),
     )
     weights = {"embedding": np.eye(3), "output": np.log(chain)}
-    models.save(models.restore(architecture, weights), made / "model.safetensors", origin)
+    model_storage.save(restore(architecture, weights), made / "model.safetensors", origin)
     package(packaged, made / "model.safetensors", made)
     return packaged
 

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 from torch.nn.init import calculate_gain
 
-from neural_ngram.activations import ACTIVATIONS
+from neural_ngram.choices.activations import ACTIVATIONS
 
 PEERS = {
     "tanh": torch.tanh,

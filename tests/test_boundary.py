@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from dvc.repo import Repo
 
-from neural_ngram.boundary import landlock
-from neural_ngram.boundary.declaration import Declaration, declaration, parameters_of
-from neural_ngram.boundary.territory import territory
 from neural_ngram.errors import BoundaryError
+from neural_ngram.pipeline.boundary import landlock
+from neural_ngram.pipeline.boundary.declaration import Declaration, declaration, parameters_of
+from neural_ngram.pipeline.boundary.territory import territory
 
 ROOT = Path(__file__).parents[1]
 PARAMETERS = {"corpus": {"path": "data/corpus/own.txt", "dependency": "data/corpus/own.txt"}}

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from neural_ngram.boundary.declaration import Declaration, locked
-from neural_ngram.boundary.graph import prove, walks
-from neural_ngram.cli import main
+from neural_ngram.cli.main import main
 from neural_ngram.errors import BoundaryError
+from neural_ngram.pipeline.boundary.declaration import Declaration, locked
+from neural_ngram.pipeline.boundary.graph import prove, walks
 
 ROOT = Path(__file__).parents[1]
 

@@ -10,8 +10,8 @@ import pytest
 from dvc.fs import get_cloud_fs
 from dvc.repo import Repo
 
-from neural_ngram.boundary.stores import dvc_stores, git_stores
 from neural_ngram.errors import BoundaryError
+from neural_ngram.pipeline.boundary.stores import dvc_stores, git_stores
 
 LEVELS = ("system/config", "global/config", "project/.dvc/config", "project/.dvc/config.local")
 

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 from builders import windows_over
 
-from neural_ngram.breakdown import (
+from neural_ngram.evaluation.breakdown import (
     calibration,
     calibration_error,
     loss_by_frequency,
     loss_by_position,
 )
-from neural_ngram.scoring import Scores
-from neural_ngram.windows import Windows
+from neural_ngram.evaluation.scoring import Scores
+from neural_ngram.tokens.windows import Windows
 
 BANDS = [0, 1, 2, 4, 8, 16, 32, 64, 128]
 

@@ -8,7 +8,7 @@ import pytest
 from patience import A_PAGE
 from test_report import HOSTILE, measured
 
-from neural_ngram.report import render
+from neural_ngram.export.page import render
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from datasketch import MinHash, MinHashLSH
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neural_ngram.candidates import MOST, NEAREST, PERMUTATIONS, Candidates
+from neural_ngram.corpus.candidates import MOST, NEAREST, PERMUTATIONS, Candidates
 
 
 def related(generator: np.random.Generator, count: int, agreeing: float) -> np.ndarray:

@@ -6,8 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from neural_ngram.charts import decomposition_chart, embedding_chart, png, range_chart
-from neural_ngram.evaluation import Decomposition
+from neural_ngram.evaluation.decomposition import Decomposition
+from neural_ngram.export.charts import decomposition_chart, embedding_chart, png, range_chart
 
 PARTS = Decomposition(
     floor=0.5,

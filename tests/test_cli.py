@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from neural_ngram import tokenizer as tokenizers
-from neural_ngram.cli import main
+from neural_ngram.cli.main import main
 from neural_ngram.settings import TokenizerSettings
+from neural_ngram.tokens import tokenizer as tokenizers
 
 ROOT = Path(__file__).parents[1]
 

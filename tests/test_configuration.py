@@ -10,10 +10,10 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from neural_ngram.configuration import composed, digest, typed
 from neural_ngram.errors import ConfigurationError
+from neural_ngram.pipeline.configuration import composed, digest, typed
+from neural_ngram.pipeline.project import run_name
 from neural_ngram.settings import Settings, flatten
-from neural_ngram.stages import run_name
 
 ROOT = Path(__file__).parents[1]
 

@@ -8,8 +8,8 @@ from builders import windows_over
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neural_ngram.ngram import conditional_entropies
-from neural_ngram.windows import Windows, build_stream
+from neural_ngram.ngram.entropy import conditional_entropies
+from neural_ngram.tokens.windows import Windows, build_stream
 
 CORPORA = st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=12), min_size=1, max_size=4)
 

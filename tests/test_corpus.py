@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neural_ngram.corpus import Document, merge_rare_words, read_corpus
-from neural_ngram.download import fetch
+from neural_ngram.corpus.document import Document
+from neural_ngram.corpus.download import fetch
+from neural_ngram.corpus.reading import merge_rare_words, read_corpus
 from neural_ngram.errors import CorpusError
 
 TOKEN = "1\ta\ta\tX\t_\t_\t0\troot\t_\t_\n"

@@ -12,8 +12,8 @@ from dvc.cli import parse_args
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 
-from neural_ngram.cli import main
-from neural_ngram.configuration import composed
+from neural_ngram.cli.main import main
+from neural_ngram.pipeline.configuration import composed
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

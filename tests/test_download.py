@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from neural_ngram.download import fetch
+from neural_ngram.corpus.download import fetch
 from neural_ngram.errors import CorpusError
 
 

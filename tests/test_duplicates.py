@@ -5,8 +5,8 @@ from builders import documents
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neural_ngram.duplicates import alike, kinds, links, overlaps
-from neural_ngram.partition import split_documents
+from neural_ngram.corpus.duplicates import alike, kinds, links, overlaps
+from neural_ngram.corpus.partition import split_documents
 from neural_ngram.settings import SplitSettings
 
 LONG = "the quick brown fox jumps over the lazy dog and runs away from the farmer"

@@ -24,8 +24,8 @@ def file_of(module: str) -> str:
 def test_a_stage_depends_on_exactly_the_code_that_it_imports(stage: str):
     script = f"neural_ngram.stages.{stage.replace('-', '_')}"
     assert STAGES[stage]["cmd"] == f"PYTHONPATH=src python -m {script}"
-    modules = {"neural_ngram", "neural_ngram.stages", script}
-    for module in (script, "neural_ngram.stages"):
+    modules = {"neural_ngram", "neural_ngram.pipeline.frame", script}
+    for module in (script, "neural_ngram.pipeline.frame"):
         modules |= GRAPH.find_upstream_modules(module)
     if "neural_ngram.model.hidden" in modules:  # which imports layers by name, as no graph shows
         modules |= LAYERS.union(*map(GRAPH.find_upstream_modules, LAYERS))
@@ -46,13 +46,13 @@ def test_each_group_of_settings_is_tracked_by_exactly_one_stage():
 def test_a_stage_closes_its_files_before_it_imports_anything_heavy(stage: str):
     script = (ROOT / f"src/neural_ngram/stages/{stage.replace('-', '_')}.py").read_text()
     first, second, *_ = ast.parse(script).body[1:]
-    assert ast.unparse(first) == "from neural_ngram.stages import enter"
+    assert ast.unparse(first) == "from neural_ngram.pipeline.frame import enter"
     assert ast.unparse(second) == "if __name__ == '__main__':\n    enter()"
 
 
 def test_the_frame_of_the_stages_imports_nothing_heavy_and_starts_no_thread():
     code = (
-        "import os, sys, neural_ngram.stages; heavy = {'numpy', 'pandas', 'pyarrow', 'torch', "
+        "import os, sys, neural_ngram.pipeline.frame; heavy = {'numpy', 'pandas', 'pyarrow', 'torch', "
         "'mlflow', 'tokenizers'} & set(sys.modules); assert not heavy, heavy; "
         "assert len(os.listdir('/proc/self/task') if sys.platform == 'linux' else [0]) == 1"
     )

@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from neural_ngram.evaluation import compared, decomposition, few, gap_cause, logit_rank, mixtures
-from neural_ngram.model import Architecture, initialise
+from neural_ngram.evaluation.decomposition import (
+    compared,
+    decomposition,
+    few,
+    gap_cause,
+    logit_rank,
+    mixtures,
+)
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings
 

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from neural_ngram.export.card import model_card
-from neural_ngram.export.onnx_graph import onnx_graph
-from neural_ngram.model import Architecture, Model, initialise, logits
+from neural_ngram.export.onnx import onnx_graph
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import Model, initialise, logits
+from neural_ngram.model.vectors import read_word2vec, word2vec
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import CorpusSettings, ModelSettings, TokenizerSettings
-from neural_ngram.tokenizer import Tokenizer, learn, save
-from neural_ngram.vectors import read_word2vec, word2vec
+from neural_ngram.tokens.tokenizer import Tokenizer, learn, save
 
 V, C = 11, 3
 MODELS = [

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neural_ngram.errors import ModelError
-from neural_ngram.generation import (
+from neural_ngram.generation.continuation import (
     TextStream,
     collect,
     continue_context,
@@ -15,11 +15,11 @@ from neural_ngram.generation import (
     next_logits,
     opening_context,
 )
-from neural_ngram.model import Model
+from neural_ngram.generation.sampling import Sampler, sampler_of, samplers_of
+from neural_ngram.model.network import Model
 from neural_ngram.randomness import SplitMix64
-from neural_ngram.sampling import Sampler, sampler_of, samplers_of
 from neural_ngram.settings import GenerationSettings, TokenizerSettings
-from neural_ngram.tokenizer import learn
+from neural_ngram.tokens.tokenizer import learn
 
 BPE = learn(["añb € 🙂", "añ añ"], TokenizerSettings(vocabulary_size=262, markers="bos_eos"))
 WORDS = learn(["one two three"], TokenizerSettings(kind="word", markers="none"))

@@ -6,11 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from neural_ngram.activations import ACTIVATIONS, Activation
-from neural_ngram.gradients import Autograd, Batch, ClosedForm, closed_form
-from neural_ngram.model import Architecture, Model, initialise, logits, restore, views
+from neural_ngram.choices.activations import ACTIVATIONS, Activation
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import Model, initialise, logits, restore, views
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import LAYERS, ModelSettings
+from neural_ngram.training.gradients import closed_form
+from neural_ngram.training.gradients.autograd import Autograd
+from neural_ngram.training.gradients.batch import Batch
+from neural_ngram.training.gradients.closed_form import ClosedForm
 
 # Without kernels of its own: the tensor library differentiates it.
 ACTIVATIONS["softsign"] = Activation(

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
+from neural_ngram.pipeline import heartbeat as module
+from neural_ngram.pipeline.heartbeat import heartbeat
 from neural_ngram.settings import TokenizerSettings
-from neural_ngram.stages import heartbeat as module
-from neural_ngram.stages.heartbeat import heartbeat
-from neural_ngram.tokenizer import learn
+from neural_ngram.tokens.tokenizer import learn
 
 
 def test_lines_come_until_the_work_ends(monkeypatch: pytest.MonkeyPatch):

@@ -46,7 +46,7 @@ def test_a_signal_ignored_from_outside_stays_ignored():
 
 
 def test_importing_the_library_listens_to_nothing():
-    import neural_ngram.stages  # noqa: F401, PLC0415
+    import neural_ngram.pipeline.frame  # noqa: F401, PLC0415
 
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 

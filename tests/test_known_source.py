@@ -7,14 +7,16 @@ import pytest
 import torch
 from builders import windows_over
 
-from neural_ngram.model import Architecture, initialise
-from neural_ngram.ngram import KneserNey, conditional_entropies
+from neural_ngram.corpus.synthetic import MarkovSource
+from neural_ngram.evaluation.scoring import score
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import initialise
+from neural_ngram.ngram.entropy import conditional_entropies
+from neural_ngram.ngram.kneser_ney import KneserNey
 from neural_ngram.randomness import SplitMix64
-from neural_ngram.scoring import score
 from neural_ngram.settings import ModelSettings, OptimizerSettings, TrainingSettings
-from neural_ngram.synthetic import MarkovSource
-from neural_ngram.training import train
-from neural_ngram.windows import Windows
+from neural_ngram.tokens.windows import Windows
+from neural_ngram.training.loop import train
 
 ALPHABET = "abcd"
 

@@ -4,7 +4,7 @@ import pytest
 
 from neural_ngram.settings import TokenizerSettings
 from neural_ngram.stages.learn_bpe import _warn_of_long_stretches, _warn_of_special_tokens
-from neural_ngram.tokenizer import learn
+from neural_ngram.tokens.tokenizer import learn
 
 
 def test_a_long_stretch_is_told_with_its_length_before_it_is_learned(

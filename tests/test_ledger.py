@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from neural_ngram import ledger as ledgers
 from neural_ngram.errors import BoundaryError
-from neural_ngram.ledger import Evaluation, confirm, number_of, read, reconciled, record
+from neural_ngram.pipeline import ledger as ledgers
+from neural_ngram.pipeline.ledger import Evaluation, confirm, number_of, read, reconciled, record
 
 
 def scored(model: str = "m", corpus: str = "c", **changed) -> Evaluation:

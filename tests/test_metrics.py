@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neural_ngram.metrics import bits_per_byte, mean_loss, perplexity
+from neural_ngram.evaluation.metrics import bits_per_byte, mean_loss, perplexity
 
 
 @pytest.mark.parametrize("outcomes", [1, 2, 27, 16_383])

@@ -8,17 +8,9 @@ import torch
 from builders import architecture, fresh_model
 
 from neural_ngram.errors import ConfigurationError, ModelError
-from neural_ngram.model import (
-    Architecture,
-    Model,
-    initialise,
-    logits,
-    parameter_count,
-    parameter_shapes,
-    place_embedding,
-    restore,
-    thread_count,
-)
+from neural_ngram.model.architecture import Architecture, parameter_count, parameter_shapes
+from neural_ngram.model.network import Model, initialise, logits, place_embedding, restore
+from neural_ngram.model.threads import thread_count
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import TrainingSettings
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor
 
-from neural_ngram.activations import ACTIVATIONS
-from neural_ngram.export.onnx_graph import IR_VERSION, OPSET
+from neural_ngram.choices.activations import ACTIVATIONS
+from neural_ngram.export.onnx import IR_VERSION, OPSET
 from neural_ngram.model.calls import Node, Pool, Scratch, run
 from neural_ngram.model.hidden import layer_named
 from neural_ngram.model.layer import differentiated

@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from neural_ngram import model as models
-from neural_ngram import tokenizer as tokenizers
-from neural_ngram.cli import main
-from neural_ngram.commands.playground import _loaded
+from neural_ngram.cli.main import main
+from neural_ngram.cli.playground.play import _loaded
 from neural_ngram.errors import ArtifactError
-from neural_ngram.model import Architecture
+from neural_ngram.export.mlflow_model import package
+from neural_ngram.export.serving import _load_pyfunc
+from neural_ngram.model import storage as model_storage
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import initialise
+from neural_ngram.model.storage import hash_file
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, TokenizerSettings
-from neural_ngram.tracking.package import package
-from neural_ngram.tracking.serving import _load_pyfunc
+from neural_ngram.tokens import tokenizer as tokenizers
 
 ARCHITECTURE = Architecture(vocabulary_size=7, context_length=2, settings=ModelSettings())
 
@@ -25,7 +27,7 @@ ARCHITECTURE = Architecture(vocabulary_size=7, context_length=2, settings=ModelS
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "made/model.safetensors"
-    models.save(models.initialise(ARCHITECTURE, SplitMix64(1), torch.float32), path, {})
+    model_storage.save(initialise(ARCHITECTURE, SplitMix64(1), torch.float32), path, {})
     return path
 
 
@@ -38,45 +40,45 @@ def flipped(path: Path) -> None:
 
 def test_the_record_is_one_that_other_programs_check(file: Path):
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    assert models.hash_file(file).read_text() == f"{digest}  model.safetensors\n"
-    command = ("sha256sum", "--check", models.hash_file(file).name)
+    assert hash_file(file).read_text() == f"{digest}  model.safetensors\n"
+    command = ("sha256sum", "--check", hash_file(file).name)
     if shutil.which("sha256sum"):
         assert subprocess.run(command, cwd=file.parent, check=False).returncode == 0
 
 
 def test_a_copied_folder_loads_and_a_flipped_bit_does_not(file: Path, tmp_path: Path):
     copy = shutil.copytree(file.parent, tmp_path / "copy") / file.name
-    models.load(copy)
+    model_storage.load(copy)
     flipped(copy)
     with pytest.raises(ArtifactError, match="is not the recorded model: its SHA-256 is") as caught:
-        models.load(copy)
+        model_storage.load(copy)
     assert hashlib.sha256(copy.read_bytes()).hexdigest() in str(caught.value)
     assert hashlib.sha256(file.read_bytes()).hexdigest() in str(caught.value)
 
 
 def test_a_hash_on_record_elsewhere_takes_the_place_of_the_file(file: Path):
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    models.hash_file(file).unlink()
-    models.load(file, digest)
+    hash_file(file).unlink()
+    model_storage.load(file, digest)
     flipped(file)
     with pytest.raises(ArtifactError, match="is not the recorded model"):
-        models.load(file, digest)
+        model_storage.load(file, digest)
 
 
 @pytest.mark.parametrize("record", [None, b"", b"\xff", b"0000  model.safetensors\n"])
 def test_without_a_whole_record_nothing_is_loaded(file: Path, record: bytes | None):
     if record is None:
-        models.hash_file(file).unlink()
+        hash_file(file).unlink()
     else:
-        models.hash_file(file).write_bytes(record)
+        hash_file(file).write_bytes(record)
     with pytest.raises(ArtifactError, match=r"model\.safetensors"):
-        models.load(file)
+        model_storage.load(file)
 
 
 def test_the_same_model_leaves_the_same_record(file: Path):
-    before = models.hash_file(file).read_bytes()
-    models.save(models.initialise(ARCHITECTURE, SplitMix64(1), torch.float32), file, {})
-    assert models.hash_file(file).read_bytes() == before
+    before = hash_file(file).read_bytes()
+    model_storage.save(initialise(ARCHITECTURE, SplitMix64(1), torch.float32), file, {})
+    assert hash_file(file).read_bytes() == before
 
 
 @pytest.fixture
@@ -88,8 +90,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "tokenizer_sha256": tokenizers.save(tokenizer, Path("artifacts/tokenizer")),
         "documents_sha256": "0" * 64,
     }
-    model = models.initialise(ARCHITECTURE, SplitMix64(1), torch.float32)
-    models.save(model, Path("artifacts/model/model.safetensors"), origin)
+    model = initialise(ARCHITECTURE, SplitMix64(1), torch.float32)
+    model_storage.save(model, Path("artifacts/model/model.safetensors"), origin)
     return tmp_path
 
 
@@ -141,7 +143,7 @@ def test_a_model_from_mlflow_is_verified_by_the_hash_of_its_run(project: Path):
         def download(self, folder: str, target: Path) -> Path:
             return shutil.copytree(Path("artifacts") / folder, target / folder)
 
-    models.hash_file(file).unlink()
+    hash_file(file).unlink()
     _loaded(Past())
     flipped(file)
     with pytest.raises(ArtifactError, match="is not the recorded model"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neural_ngram.errors import ModelError
-from neural_ngram.neighbours import nearest, principal_plane
+from neural_ngram.export.neighbours import nearest, principal_plane
 
 
 def test_the_nearest_points_most_nearly_the_same_way():

@@ -3,7 +3,8 @@ import pytest
 from builders import windows_over
 
 from neural_ngram.errors import ModelError
-from neural_ngram.ngram import KneserNey, export_arpa
+from neural_ngram.export.arpa import export_arpa
+from neural_ngram.ngram.kneser_ney import KneserNey
 
 BOS, EOS = 0, 1
 

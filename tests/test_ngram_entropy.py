@@ -15,9 +15,9 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
 from neural_ngram.errors import ConfigurationError, WindowError
-from neural_ngram.ngram import Entropy, conditional_entropies
 from neural_ngram.ngram.counts import chunks
-from neural_ngram.windows import Windows
+from neural_ngram.ngram.entropy import Entropy, conditional_entropies
+from neural_ngram.tokens.windows import Windows
 
 
 def counted_plainly(windows, order):

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neural_ngram.errors import ModelError
-from neural_ngram.ngram import Discounts, KneserNey
-from neural_ngram.windows import Windows
+from neural_ngram.ngram.discounts import Discounts
+from neural_ngram.ngram.kneser_ney import KneserNey
+from neural_ngram.tokens.windows import Windows
 
 BOS, EOS, UNKNOWN = 0, 1, 2
 unhurried = settings(deadline=None, max_examples=60)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neural_ngram.errors import ModelError
-from neural_ngram.ngram import mixture_loss, tuned_weight
+from neural_ngram.ngram.mixture import mixture_loss, tuned_weight
 
 log_probabilities = st.lists(
     st.tuples(st.floats(-30, 0), st.floats(-30, 0)), min_size=1, max_size=30

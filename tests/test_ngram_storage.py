@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from neural_ngram.artifacts import read_tensors, write_tensors
 from neural_ngram.errors import ArtifactError
-from neural_ngram.ngram import KneserNey, load_kneser_ney, save_kneser_ney
+from neural_ngram.ngram.kneser_ney import KneserNey
+from neural_ngram.ngram.storage import load_kneser_ney, save_kneser_ney
 
 EOS = 1
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 from ruamel.yaml import YAML
 
-from neural_ngram.configuration import composed
 from neural_ngram.errors import ConfigurationError
-from neural_ngram.overrides import for_dvc, for_hydra
+from neural_ngram.pipeline.configuration import composed
+from neural_ngram.pipeline.overrides import for_dvc, for_hydra
 
 ROOT = Path(__file__).parents[1]
 CONF = ROOT / "conf"

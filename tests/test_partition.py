@@ -10,9 +10,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neural_ngram.corpus import Document, read_corpus
+from neural_ngram.corpus.document import Document
+from neural_ngram.corpus.partition import PARTITIONS, parted, split_documents
+from neural_ngram.corpus.reading import read_corpus
 from neural_ngram.errors import PartitionError
-from neural_ngram.partition import PARTITIONS, parted, split_documents
 from neural_ngram.settings import SplitSettings
 
 ROOT = Path(__file__).parents[1]

@@ -19,15 +19,17 @@ import torch
 from patience import A_PAGE, PATIENCE, wait_for
 from playwright.sync_api import Page, expect, sync_playwright
 
-from neural_ngram import model as models
-from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import sha256_of_file
-from neural_ngram.commands.playground import listening
+from neural_ngram.cli.playground.play import listening
 from neural_ngram.errors import ConfigurationError
-from neural_ngram.model import Architecture, Model, initialise
+from neural_ngram.model import storage as model_storage
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import Model, initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, TokenizerSettings
-from neural_ngram.tracking import MODEL_TAG, start_run
+from neural_ngram.tokens import tokenizer as tokenizers
+from neural_ngram.tracking.run import start_run
+from neural_ngram.tracking.spool import MODEL_TAG
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = "<script>document.title='broken'</script>"
@@ -53,9 +55,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = tokenizers.learn(corpus, TokenizerSettings(kind="word", markers="none"))
     sha256 = tokenizers.save(tokenizer, folder / "artifacts/tokenizer")
     origin = {"tokenizer_sha256": sha256, "documents_sha256": "0" * 64}
-    models.save(model_of_order(1, 4), folder / "artifacts/model/model.safetensors", origin)
+    model_storage.save(model_of_order(1, 4), folder / "artifacts/model/model.safetensors", origin)
     backwards = folder / "backwards/model.safetensors"
-    models.save(model_of_order(-1, 4), backwards, origin)
+    model_storage.save(model_of_order(-1, 4), backwards, origin)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("DVC_ROOT", str(folder))
         environment.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -70,7 +72,7 @@ def playing(project: Path, port: int, **options: Any) -> subprocess.Popen[str]:
     environment = {**os.environ, "DVC_ROOT": str(project), "PYTHONPATH": str(ROOT / "src")}
     environment.pop("MLFLOW_TRACKING_URI", None)
     environment.pop("PYTEST_CURRENT_TEST", None)
-    code = "import sys; from neural_ngram.cli import main; sys.exit(main())"
+    code = "import sys; from neural_ngram.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "play", "--no-browser", "--port", str(port)]
     return subprocess.Popen(command, cwd=project, env=environment, text=True, **options)
 

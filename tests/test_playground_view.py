@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from neural_ngram.commands.playground.view import choices, continued, neighbours, shown
+from neural_ngram.cli.playground.view import choices, continued, neighbours, shown
 from neural_ngram.errors import ConfigurationError, TokenizerError
-from neural_ngram.model import Architecture, initialise
+from neural_ngram.generation.trained import Trained
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import GenerationSettings, ModelSettings, TokenizerSettings
-from neural_ngram.tokenizer import learn
-from neural_ngram.trained import Trained
+from neural_ngram.tokens.tokenizer import learn
 
 GREEDY = GenerationSettings(temperature=0, max_new_tokens=2)
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from neural_ngram.commands.reference import reference
+from neural_ngram.cli.settings import reference
 from neural_ngram.settings import Settings, flatten
 
 ROOT = Path(__file__).parents[1]

@@ -9,8 +9,8 @@ from dvc.exceptions import DvcException
 from dvc.lock import make_lock
 from dvc.repo import Repo
 
-from neural_ngram.cli import main
-from neural_ngram.repair import repair
+from neural_ngram.cli.main import main
+from neural_ngram.pipeline.repair import repair
 
 pytestmark = pytest.mark.filterwarnings("ignore:_NoneStep:DeprecationWarning")  # DVC's own
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from neural_ngram.cli import main
-from neural_ngram.evaluation import Decomposition
-from neural_ngram.report import MOST_TOKENS, Measured, embedding_map, render
+from neural_ngram.cli.main import main
+from neural_ngram.evaluation.decomposition import Decomposition
+from neural_ngram.export.page import MOST_TOKENS, Measured, embedding_map, render
 
 ROOT = Path(__file__).parents[1]
 HOSTILE = "</script><script>document.title = 'broken'</script><img src=x onerror=alert(1)>"

@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from neural_ngram.errors import ArtifactError
-from neural_ngram.results import Measured, difference, look_up, read_figures, render, render_speed
+from neural_ngram.export.results import (
+    Measured,
+    difference,
+    look_up,
+    read_figures,
+    render,
+    render_speed,
+)
 
 ROOT = Path(__file__).parents[1]
 RUN = Measured(

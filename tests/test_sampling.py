@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neural_ngram.generation.sampling import Sampler, sampler_of, samplers_of, truncate
 from neural_ngram.randomness import SplitMix64
-from neural_ngram.sampling import Sampler, sampler_of, samplers_of, truncate
 from neural_ngram.settings import GenerationSettings
 
 

@@ -6,9 +6,9 @@ import torch
 from builders import fresh_model, windows_over
 
 from neural_ngram.errors import ModelError
-from neural_ngram.model import Model, logits
-from neural_ngram.scoring import score
-from neural_ngram.windows import Windows, join
+from neural_ngram.evaluation.scoring import score
+from neural_ngram.model.network import Model, logits
+from neural_ngram.tokens.windows import Windows, join
 
 
 def windows(documents: list[list[int]], vocabulary: int, context_length: int = 2) -> Windows:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from neural_ngram.document import Document
+from neural_ngram.corpus.document import Document
 from neural_ngram.errors import ConfigurationError
 from neural_ngram.settings import CorpusSettings, SplitSettings
 from neural_ngram.stages.split_corpus import _corpus, _lists, _particulars, _warn

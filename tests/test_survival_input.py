@@ -13,17 +13,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neural_ngram import model as models
-from neural_ngram import tokenizer as tokenizers
-from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_array, read_json, sha256_of_file, write_tensors
-from neural_ngram.configuration import digest, typed
-from neural_ngram.corpus import read_corpus
+from neural_ngram.corpus.reading import read_corpus
 from neural_ngram.errors import ArtifactError, ConfigurationError, CorpusError, NeuralNgramError
-from neural_ngram.model import Architecture
+from neural_ngram.model import storage as model_storage
+from neural_ngram.model.architecture import Architecture, parameter_shapes
+from neural_ngram.model.network import initialise
+from neural_ngram.pipeline.configuration import digest, typed
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, Settings, TokenizerSettings, flatten
-from neural_ngram.tokenizer import learn
+from neural_ngram.tokens import tokenizer as tokenizers
+from neural_ngram.tokens import windows as token_windows
+from neural_ngram.tokens.tokenizer import learn
 
 ENDINGS = ("txt", "json", "jsonl", "conllu")
 PLANES = [chr(0x10000 * plane + 0x41) for plane in range(1, 17)] + ["\0", "\ufeff", "\uffff", "é"]
@@ -200,8 +201,8 @@ ARCHITECTURE = Architecture(
 @pytest.fixture(scope="module")
 def model_file(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("model") / "model.safetensors"
-    model = models.initialise(ARCHITECTURE, SplitMix64(1), torch.float32)
-    models.save(model, path, {"tokenizer_sha256": "a"})
+    model = initialise(ARCHITECTURE, SplitMix64(1), torch.float32)
+    model_storage.save(model, path, {"tokenizer_sha256": "a"})
     return path
 
 
@@ -218,7 +219,7 @@ def joined(header: dict, body: bytes) -> bytes:
 
 def assert_refused(path: Path) -> None:
     with pytest.raises(NeuralNgramError) as caught:
-        models.load(path, sha256_of_file(path))
+        model_storage.load(path, sha256_of_file(path))
     assert str(path) in str(caught.value)
 
 
@@ -273,11 +274,11 @@ def test_a_model_that_describes_itself_in_any_other_way_works_or_is_refused(
         header["__metadata__"]["neural_ngram"] = json.dumps(wrong)
         path.write_bytes(joined(header, body))
         try:
-            model, description = models.load(path, sha256_of_file(path))
+            model, description = model_storage.load(path, sha256_of_file(path))
         except NeuralNgramError as problem:
             assert_names(problem, path)
             continue
-        assert models.parameter_shapes(model.architecture) == models.parameter_shapes(ARCHITECTURE)
+        assert parameter_shapes(model.architecture) == parameter_shapes(ARCHITECTURE)
         if "tokenizer_sha256" not in description:
             with pytest.raises(ArtifactError, match="has no 'tokenizer_sha256'"):
                 description["tokenizer_sha256"]
@@ -285,14 +286,14 @@ def test_a_model_that_describes_itself_in_any_other_way_works_or_is_refused(
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float):
-    shapes = models.parameter_shapes(ARCHITECTURE)
+    shapes = parameter_shapes(ARCHITECTURE)
     for name in shapes:
         arrays = {n: np.zeros(shape, dtype=np.float32) for n, shape in shapes.items()}
         arrays[name][-1, -1] = value
         path = tmp_path / "m.safetensors"
         write_tensors(path, arrays, {"architecture": ARCHITECTURE.describe()})
         with pytest.raises(NeuralNgramError, match=f"{name} holds values that are not finite"):
-            models.load(path, sha256_of_file(path))
+            model_storage.load(path, sha256_of_file(path))
 
 
 # Windows

@@ -7,12 +7,10 @@ import pandas as pd
 import pytest
 import torch
 
-from neural_ngram import model as models
-from neural_ngram import tokenizer as tokenizers
-from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import read_json, write_json, write_table
-from neural_ngram.evidence import evidence_of_start
-from neural_ngram.model import Architecture
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import initialise
+from neural_ngram.pipeline.project import SPLITS, TOKENIZER, WINDOWS
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import (
     ModelSettings,
@@ -21,8 +19,11 @@ from neural_ngram.settings import (
     TrainingSettings,
     WindowSettings,
 )
-from neural_ngram.stages import SPLITS, TOKENIZER, WINDOWS, build_windows
-from neural_ngram.windows import Windows
+from neural_ngram.stages import build_windows
+from neural_ngram.tokens import tokenizer as tokenizers
+from neural_ngram.tokens import windows as token_windows
+from neural_ngram.tokens.windows import Windows
+from neural_ngram.training.evidence import evidence_of_start
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_the_evidence_of_a_context_of_thousands_of_tokens_is_written(tmp_path: P
     """A table keyed by 3,000 tokens of 300 kinds would have 300^3001 cells: 7,434 digits."""
     length, narrow = 3000, ModelSettings(embedding_width=1, hidden_width=1)
     architecture = Architecture(vocabulary_size=300, context_length=length, settings=narrow)
-    model = models.initialise(architecture, SplitMix64(1), torch.float32)
+    model = initialise(architecture, SplitMix64(1), torch.float32)
     tokens = np.arange(length + 10, dtype=np.uint16) % 300
     windows = Windows(
         tokens=tokens, offsets=np.array([0, len(tokens)]), context_length=length, bos=None

@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from neural_ngram.errors import ConfigurationError
-from neural_ngram.model import Architecture, initialise
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, OptimizerSettings, Settings, TrainingSettings
-from neural_ngram.sweep import RangeTest, range_test
-from neural_ngram.windows import Windows
+from neural_ngram.tokens.windows import Windows
+from neural_ngram.training.range_test import RangeTest, range_test
 
 STREAM = np.tile(np.arange(12), 60)
 WINDOWS = Windows(tokens=STREAM, offsets=np.array([0, len(STREAM)]), context_length=2)

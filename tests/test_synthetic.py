@@ -8,9 +8,10 @@ from builders import windows_over
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from neural_ngram.corpus.synthetic import MarkovSource
 from neural_ngram.errors import ConfigurationError
-from neural_ngram.ngram import KneserNey, conditional_entropies
-from neural_ngram.synthetic import MarkovSource
+from neural_ngram.ngram.entropy import conditional_entropies
+from neural_ngram.ngram.kneser_ney import KneserNey
 
 unhurried = settings(deadline=None, max_examples=40)
 

@@ -15,11 +15,11 @@ from hypothesis import settings as search
 from hypothesis import strategies as st
 from tokenizers import pre_tokenizers, trainers
 
-from neural_ngram.corpus import read_corpus
+from neural_ngram.choices.tokenizers import KINDS, Kind, isolated
+from neural_ngram.corpus.reading import read_corpus
 from neural_ngram.errors import ArtifactError, TokenizerError
-from neural_ngram.kinds import KINDS, Kind, isolated
 from neural_ngram.settings import TokenizerSettings
-from neural_ngram.tokenizer import learn, load, longest_stretch, merge_table, save
+from neural_ngram.tokens.tokenizer import learn, load, longest_stretch, merge_table, save
 
 HARD = [
     "",
@@ -469,7 +469,7 @@ def test_no_more_merges_are_asked_of_the_library_than_the_text_can_give(
         sizes.append(options["vocab_size"])
         return trainer(**options)
 
-    monkeypatch.setattr("neural_ngram.tokenizer.trainers.BpeTrainer", recorded)
+    monkeypatch.setattr("neural_ngram.tokens.tokenizer.trainers.BpeTrainer", recorded)
     texts = ["abcabcabc ночь", "bcabca"]
     tokenizer = learn(texts, bpe(size=asked, markers=markers))
     assert 256 < sizes[0] <= 256 + sum(len(text.encode()) for text in texts)

@@ -15,7 +15,9 @@ from patience import PATIENCE
 
 from neural_ngram.errors import TrackingError
 from neural_ngram.settings import Settings, flatten
-from neural_ngram.tracking import MODEL_TAG, find_run, newest_run, past_runs, start_run
+from neural_ngram.tracking.past import newest_run, past_runs
+from neural_ngram.tracking.run import find_run, start_run
+from neural_ngram.tracking.spool import MODEL_TAG
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +188,7 @@ def test_another_store_is_used_when_its_address_is_given(
 
 
 def test_processes_that_open_a_fresh_store_at_once_all_succeed(tmp_path: Path):
-    code = "from neural_ngram.tracking import start_run\nwith start_run('r', {}): pass"
+    code = "from neural_ngram.tracking.run import start_run\nwith start_run('r', {}): pass"
     environment = {**os.environ, "DVC_ROOT": str(tmp_path)}
     environment.pop("MLFLOW_TRACKING_URI", None)
     children = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(3)]

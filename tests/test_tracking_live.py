@@ -14,9 +14,10 @@ from mlflow import MlflowClient
 from patience import wait_for
 
 from neural_ngram.settings import OptimizerSettings, Settings, TrainingSettings
-from neural_ngram.stages.live import live
-from neural_ngram.tracking import start_run, synchronise
-from neural_ngram.training import Objective, Record
+from neural_ngram.tracking.run import start_run
+from neural_ngram.tracking.sending import synchronise
+from neural_ngram.training.live import live
+from neural_ngram.training.loop import Objective, Record
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_what_is_told_arrives_while_the_run_goes_on(store: Path):
 
 KILLED = """
 import os, signal, sys
-from neural_ngram.tracking import start_run
+from neural_ngram.tracking.run import start_run
 with start_run(sys.argv[1], {}, sys.argv[1], live=True) as run:
     run.curve("batch.loss_nats", 1, [3.0, 2.0])
     print(run.sender.process.pid, flush=True)
@@ -134,8 +135,8 @@ def test_a_store_that_is_down_is_told_once_and_gets_everything_later(
 @pytest.mark.promise("reliability")
 def test_a_training_process_does_without_mlflow(store: Path):
     code = (
-        "import sys\nfrom neural_ngram.tracking import start_run\n"
-        "from neural_ngram.stages import train\n"
+        "import sys\nfrom neural_ngram.tracking.run import start_run\n"
+        "from neural_ngram.pipeline.frame import train\n"
         "with start_run('without', {}, live=True) as run:\n"
         "    run.curve('batch.loss_nats', 1, [1.0])\n"
         "assert 'mlflow' not in sys.modules and 'sqlalchemy' not in sys.modules"

@@ -14,9 +14,12 @@ from mlflow import MlflowClient
 from sqlalchemy.engine import make_url
 
 from neural_ngram.errors import TrackingError
-from neural_ngram.tracking import MODEL_TAG, find_run, past_runs, start_run, synchronise
+from neural_ngram.tracking.past import past_runs
 from neural_ngram.tracking.place import store_uri
 from neural_ngram.tracking.relocation import relocate
+from neural_ngram.tracking.run import find_run, start_run
+from neural_ngram.tracking.sending import synchronise
+from neural_ngram.tracking.spool import MODEL_TAG
 
 NAMES = ("x%2Fy", "what?now", "a#b ü", "sp ace+plus&more;'\"")
 ADDRESSES = {

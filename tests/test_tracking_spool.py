@@ -20,8 +20,10 @@ from mlflow.entities import Run
 
 from neural_ngram.artifacts import write_json
 from neural_ngram.errors import ArtifactError, TrackingError
-from neural_ngram.tracking import MODEL_TAG, find_run, sending, spool, start_run, synchronise
-from neural_ngram.tracking.spool import Event, Opening
+from neural_ngram.tracking import sending, spool
+from neural_ngram.tracking.run import find_run, start_run
+from neural_ngram.tracking.sending import synchronise
+from neural_ngram.tracking.spool import MODEL_TAG, Event, Opening
 from neural_ngram.tracking.store import Recorder
 
 
@@ -214,7 +216,7 @@ def test_sending_twice_adds_nothing(root: Path, file: Path, monkeypatch):
 @pytest.mark.promise("reliability")
 def test_a_training_killed_without_a_store_goes_on_in_one_run(root: Path, monkeypatch):
     code = (
-        "import os, signal\nfrom neural_ngram.tracking import start_run\n"
+        "import os, signal\nfrom neural_ngram.tracking.run import start_run\n"
         "with start_run('once', {}, 'key') as run:\n"
         "    run.tags({'a': 1})\n    os.kill(os.getpid(), signal.SIGKILL)"
     )

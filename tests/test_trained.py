@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from neural_ngram import model as models
-from neural_ngram import scoring, windows
-from neural_ngram import tokenizer as tokenizers
-from neural_ngram.commands.playground.view import continued
+from neural_ngram.cli.playground.view import continued
 from neural_ngram.errors import ArtifactError, ModelError, TokenizerError
-from neural_ngram.model import Architecture, Model, initialise
+from neural_ngram.evaluation import scoring
+from neural_ngram.export.serving import Served
+from neural_ngram.generation.trained import MOST_IN_TURN, Trained, load
+from neural_ngram.model import storage as model_storage
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import Model, initialise, logits
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import (
     GenerationSettings,
@@ -23,9 +25,9 @@ from neural_ngram.settings import (
     TokenizerSettings,
     WindowSettings,
 )
-from neural_ngram.tokenizer import learn
-from neural_ngram.tracking.serving import Served
-from neural_ngram.trained import MOST_IN_TURN, Trained, load
+from neural_ngram.tokens import tokenizer as tokenizers
+from neural_ngram.tokens import windows
+from neural_ngram.tokens.tokenizer import learn
 
 TEXTS = ["so it is", "or is it so?", "ça, c'est ça"]
 ASKED = GenerationSettings(temperature=0.9, samples=3, max_new_tokens=12, seed=5, top_k=40)
@@ -47,7 +49,7 @@ def by_hand(model: Model, tokens: list[int], length: int, bos: int | None) -> li
     """ln p of each token, from the logits of one context at a time."""
     padded = [*([] if bos is None else [bos] * length), *tokens]
     return [
-        models.logits(model, torch.tensor([padded[end - length : end]]))
+        logits(model, torch.tensor([padded[end - length : end]]))
         .log_softmax(dim=1)[0, padded[end]]
         .item()
         for end in range(length, len(padded))
@@ -108,7 +110,7 @@ def test_an_empty_text_is_its_end():
 
 def test_the_next_tokens_have_the_probabilities_of_the_model():
     known = trained()
-    logits_V = models.logits(known.model, torch.tensor([known.context("so")]))[0]
+    logits_V = logits(known.model, torch.tensor([known.context("so")]))[0]
     p_V = logits_V.softmax(dim=0).numpy()
     found = known.next_tokens("so", len(p_V))
     assert [each.token for each in found] == np.argsort(-p_V, kind="stable").tolist()
@@ -157,7 +159,7 @@ def test_a_model_is_loaded_with_its_own_tokenizer_alone(tmp_path: Path):
     file, folder = tmp_path / "model.safetensors", tmp_path / "tokenizer"
     sha256 = tokenizers.save(known.tokenizer, folder)
     origin = {"tokenizer_sha256": sha256, "documents_sha256": "0" * 64}
-    models.save(known.model, file, origin)
+    model_storage.save(known.model, file, origin)
     again = load(file, folder)
     assert again.origin == origin
     assert again.samples("so", ASKED) == known.samples("so", ASKED)
@@ -170,7 +172,7 @@ def test_a_model_is_loaded_with_its_own_tokenizer_alone(tmp_path: Path):
         f"the model was trained with another tokenizer: {sha256[:12]}…, but {path} is of "
         f"{other[:12]}…; run `dvc repro`, or take both from the same run"
     )
-    models.save(known.model, file, {})
+    model_storage.save(known.model, file, {})
     with pytest.raises(ArtifactError, match="does not say which tokenizer"):
         load(file, folder)
 
@@ -183,7 +185,7 @@ def test_the_notebook_of_the_how_to_runs(tmp_path: Path, monkeypatch, capsys):
     origin = {
         "tokenizer_sha256": tokenizers.save(known.tokenizer, tmp_path / "artifacts/tokenizer")
     }
-    models.save(known.model, tmp_path / "artifacts/model/model.safetensors", origin)
+    model_storage.save(known.model, tmp_path / "artifacts/model/model.safetensors", origin)
     monkeypatch.chdir(tmp_path)
     found: dict = {}
     exec(block[1], found)

@@ -7,15 +7,17 @@ import torch
 from builders import fresh_model, windows_over
 
 from neural_ngram.errors import TrainingError
-from neural_ngram.evidence import losses
-from neural_ngram.gradients import ClosedForm
-from neural_ngram.model import Architecture, Model, logits, views
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import Model, logits, views
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, OptimizerSettings, TrainingSettings
-from neural_ngram.training import Batches, Optimizer, learning_rates, loop, train
-from neural_ngram.training.batches import dropout_masks, sampled_rows, shares_contexts
-from neural_ngram.training.loop import Run
-from neural_ngram.windows import Windows
+from neural_ngram.tokens.windows import Windows
+from neural_ngram.training import loop
+from neural_ngram.training.batches import Batches, dropout_masks, sampled_rows, shares_contexts
+from neural_ngram.training.evidence import losses
+from neural_ngram.training.gradients.closed_form import ClosedForm
+from neural_ngram.training.loop import Run, train
+from neural_ngram.training.optimizer import Optimizer, learning_rates
 
 TANH = {"hidden": "tanh", "hidden_bias": True, "output_bias": True}
 

@@ -5,11 +5,12 @@ from itertools import islice
 import numpy as np
 import torch
 
-from neural_ngram.model import Architecture, initialise
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, TrainingSettings
-from neural_ngram.training import Batches
-from neural_ngram.windows import Windows
+from neural_ngram.tokens.windows import Windows
+from neural_ngram.training.batches import Batches
 
 
 def test_a_sequential_batch_of_everything_is_gathered_once_and_holds_every_window():

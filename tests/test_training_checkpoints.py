@@ -19,13 +19,14 @@ from patience import PATIENCE
 
 from neural_ngram.artifacts import read_tensors, write_tensors
 from neural_ngram.errors import ArtifactError, TrainingError
-from neural_ngram.gradients import ClosedForm
-from neural_ngram.model import Architecture, Model, initialise
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import Model, initialise
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, OptimizerSettings, Settings, TrainingSettings
-from neural_ngram.training import Checkpoints, Record, State, resume, train
-from neural_ngram.training.checkpoints import difference
-from neural_ngram.windows import Windows
+from neural_ngram.tokens.windows import Windows
+from neural_ngram.training.checkpoints import Checkpoints, State, difference
+from neural_ngram.training.gradients.closed_form import ClosedForm
+from neural_ngram.training.loop import Record, resume, train
 
 IDENTITY = {"settings": {"training.seed": 23}, "data": {"train": "ab"}, "code": {"torch": "2"}}
 

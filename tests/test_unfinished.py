@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from neural_ngram.unfinished import mark, pending
+from neural_ngram.pipeline.unfinished import mark, pending
 
 STAGES = yaml.safe_load((Path(__file__).parents[1] / "dvc.yaml").read_text())["stages"]
 EVALUATED, TESTED = "artifacts/evaluation/metrics.json", "artifacts/test/metrics.json"

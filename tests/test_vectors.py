@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neural_ngram.errors import ArtifactError
-from neural_ngram.vectors import read_word2vec
+from neural_ngram.model.vectors import read_word2vec
 
 WANTED = {"cat": 4, "dog": 2, "fish": 0}
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neural_ngram.errors import WindowError
-from neural_ngram.windows import Windows, join, token_type
+from neural_ngram.tokens.windows import Windows, join, token_type
 
 BOS, VOCABULARY = 0, 300
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, get_args, get_type_hints
 
-from neural_ngram.activations import ACTIVATIONS
+from neural_ngram.choices.activations import ACTIVATIONS
+from neural_ngram.choices.optimizers import OPTIMIZERS
+from neural_ngram.choices.tokenizers import KINDS
 from neural_ngram.errors import ConfigurationError
-from neural_ngram.kinds import KINDS
-from neural_ngram.optimizers import OPTIMIZERS
 
 __all__ = [
     "BoundarySettings",

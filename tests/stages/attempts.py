@@ -4,7 +4,7 @@ It is copied to a file named as the stage (train.py), for the frame takes the st
 there. What is printed is JSON: of each attempt, what the boundary told, or "read".
 """
 
-from neural_ngram.stages import enter, walls
+from neural_ngram.pipeline.frame import enter, walls
 
 enter()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from neural_ngram import stages
+from neural_ngram.pipeline.frame import _told
 
 SMALL = ("training.max_steps=30", "training.evaluate_every=15", "tokenizer.vocabulary_size=300")
 
@@ -55,8 +55,8 @@ def test_a_corpus_that_memory_cannot_hold_is_told_without_advice_on_training(pro
 def test_advice_on_memory_names_what_the_stage_needs_it_for(
     monkeypatch: pytest.MonkeyPatch, stage: str
 ):
-    monkeypatch.setattr(stages, "_label", lambda: stage)
-    told = stages._told(MemoryError())
+    monkeypatch.setattr("neural_ngram.pipeline.frame._label", lambda: stage)
+    told = _told(MemoryError())
     assert ("batch_size" in told) == (stage == "train")
     assert ("corpus.path" in told) == (stage != "train")
 

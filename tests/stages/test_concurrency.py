@@ -6,7 +6,7 @@ import pytest
 from mlflow import MlflowClient
 from patience import PATIENCE, wait_for
 
-from neural_ngram.boundary import landlock
+from neural_ngram.pipeline.boundary import landlock
 
 WIDTHS = range(5, 13)
 BY_HAND = (13, 14)

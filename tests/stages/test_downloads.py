@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from neural_ngram.boundary import landlock
+from neural_ngram.pipeline.boundary import landlock
 
 ROOT = Path(__file__).parents[2]
 PRESETS = {

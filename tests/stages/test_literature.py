@@ -11,10 +11,10 @@ import pytest
 from builders import fresh_model
 from mlflow import MlflowClient
 
-from neural_ngram.cli import main
+from neural_ngram.cli.main import main
 from neural_ngram.settings import OptimizerSettings, TrainingSettings
-from neural_ngram.training import train
-from neural_ngram.windows import load
+from neural_ngram.tokens.windows import load
+from neural_ngram.training.loop import train
 
 NAMES = ("embedding", "gate", "up", "down", "output")
 TRAINING = ("split_corpus", "learn_bpe", "build_windows", "train")

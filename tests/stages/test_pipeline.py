@@ -10,7 +10,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 
 from neural_ngram.artifacts import sha256_of_file
-from neural_ngram.boundary import landlock
+from neural_ngram.pipeline.boundary import landlock
 
 STAGES = (
     *("split-corpus", "learn-bpe", "build-windows", "train"),

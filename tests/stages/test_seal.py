@@ -9,15 +9,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from neural_ngram import tokenizer as tokenizers
 from neural_ngram.artifacts import write_table
-from neural_ngram.boundary.declaration import locked
-from neural_ngram.boundary.graph import prove
 from neural_ngram.errors import TokenizerError
-from neural_ngram.ledger import read
+from neural_ngram.evaluation.unsealed import read_test
+from neural_ngram.pipeline.boundary.declaration import locked
+from neural_ngram.pipeline.boundary.graph import prove
+from neural_ngram.pipeline.ledger import read
+from neural_ngram.pipeline.project import TOKENIZER
 from neural_ngram.settings import EvaluationSettings, Settings, TokenizerSettings
-from neural_ngram.stages import TOKENIZER
-from neural_ngram.stages.unsealed import read_test
+from neural_ngram.tokens import tokenizer as tokenizers
 
 UNSEALED = "evaluation.unseal_test=true"
 SMALL = ("training.max_steps=30", "training.evaluate_every=15", "tokenizer.vocabulary_size=300")

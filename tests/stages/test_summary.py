@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from neural_ngram.stages.progress import Lines, pace
-from neural_ngram.stages.summary import show, summary
-from neural_ngram.training import Objective, Record
+from neural_ngram.evaluation.summary import show, summary
+from neural_ngram.training.loop import Objective, Record
+from neural_ngram.training.progress import Lines, pace
 
 COUNTED = {
     "oracle": {"k2": {"entropy_nats": 1.0}},

@@ -16,7 +16,7 @@ import safetensors.numpy
 import yaml
 from mlflow import MlflowClient
 
-from neural_ngram.boundary import landlock
+from neural_ngram.pipeline.boundary import landlock
 
 ROOT = Path(__file__).parents[2]
 SECRET = "the secret of the test partition"

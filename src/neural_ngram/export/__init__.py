@@ -1,1 +1,1 @@
-"""A trained model for other programs: a format a module."""
+"""A run for people and for other programs: pages, charts, and model formats."""

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from neural_ngram.model import Architecture, parameter_count, parameter_shapes
+from neural_ngram.export.templates import fill
+from neural_ngram.model.architecture import Architecture, parameter_count, parameter_shapes
 from neural_ngram.model.hidden import hidden_names, layer_named
 from neural_ngram.settings import CorpusSettings, ModelSettings
-from neural_ngram.templates import fill
 
 __all__ = ["model_card"]
 

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from neural_ngram.errors import ModelError
-from neural_ngram.model import Model
+from neural_ngram.model.network import Model
 from neural_ngram.settings import Settings
 
 __all__ = ["FILES", "embedding_table", "meta", "training_log", "vocabulary_table", "weight_table"]

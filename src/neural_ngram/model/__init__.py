@@ -10,39 +10,3 @@ K = C * D, W the width that the output layer reads (H, or K without a hidden lay
 `direct` are the direct connections of Bengio et al. 2003; a tied output is embedding transposed
 (Press & Wolf 2017). Every matrix is stored as (fan in, fan out) and multiplied from the right.
 """
-
-from neural_ngram.model.architecture import (
-    Architecture,
-    bias_names,
-    parameter_count,
-    parameter_shapes,
-)
-from neural_ngram.model.network import (
-    Model,
-    initialise,
-    logits,
-    place_embedding,
-    restore,
-    views,
-    without_autograd,
-)
-from neural_ngram.model.storage import hash_file, load, save
-from neural_ngram.model.threads import thread_count
-
-__all__ = [
-    "Architecture",
-    "Model",
-    "bias_names",
-    "hash_file",
-    "initialise",
-    "load",
-    "logits",
-    "parameter_count",
-    "parameter_shapes",
-    "place_embedding",
-    "restore",
-    "save",
-    "thread_count",
-    "views",
-    "without_autograd",
-]

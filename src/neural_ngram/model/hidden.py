@@ -14,7 +14,7 @@ from importlib import import_module
 import torch
 from torch import Tensor
 
-from neural_ngram.activations import ACTIVATIONS
+from neural_ngram.choices.activations import ACTIVATIONS
 from neural_ngram.model.calls import Call, Node, Pool, Scratch
 from neural_ngram.model.layer import Layer, Passes, differentiated
 from neural_ngram.model.layers import dense

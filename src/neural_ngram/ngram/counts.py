@@ -13,8 +13,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from neural_ngram.contexts import Keys, lagged_tokens, pair_keys, run_starts, token_bits
-from neural_ngram.windows import IntArray, Windows
+from neural_ngram.tokens.contexts import Keys, lagged_tokens, pair_keys, run_starts, token_bits
+from neural_ngram.tokens.windows import IntArray, Windows
 
 __all__ = ["Tally", "chunks", "tallies"]
 

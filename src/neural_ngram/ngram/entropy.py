@@ -14,7 +14,7 @@ import numpy as np
 
 from neural_ngram.errors import ConfigurationError, WindowError
 from neural_ngram.ngram.counts import Counts, Floats, Tally, tallies
-from neural_ngram.windows import Windows
+from neural_ngram.tokens.windows import Windows
 
 __all__ = ["Entropy", "conditional_entropies"]
 

@@ -23,11 +23,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from neural_ngram.contexts import Keys
 from neural_ngram.errors import ModelError
 from neural_ngram.ngram.counts import Counts, Floats, chunks
 from neural_ngram.ngram.discounts import Discounts
-from neural_ngram.windows import IntArray, Windows
+from neural_ngram.tokens.contexts import Keys
+from neural_ngram.tokens.windows import IntArray, Windows
 
 __all__ = ["KneserNey", "Level"]
 

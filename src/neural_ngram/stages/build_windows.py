@@ -1,15 +1,17 @@
 """build-windows: train and validation documents to token streams."""
 
-from neural_ngram.stages import enter
+from neural_ngram.pipeline.frame import enter
 
 if __name__ == "__main__":
     enter()
 
-from neural_ngram import tokenizer as tokenizers
-from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import Column, sha256_of_file
+from neural_ngram.pipeline.console import say
+from neural_ngram.pipeline.frame import run
+from neural_ngram.pipeline.project import SPLITS, TOKENIZER, WINDOWS
 from neural_ngram.settings import Settings
-from neural_ngram.stages import SPLITS, TOKENIZER, WINDOWS, run, say
+from neural_ngram.tokens import tokenizer as tokenizers
+from neural_ngram.tokens import windows as token_windows
 
 
 def main(settings: Settings) -> None:

@@ -1,12 +1,13 @@
 """check-configuration: refuse to go on when conf/ was edited but params.yaml was not composed."""
 
-from neural_ngram.stages import enter
+from neural_ngram.pipeline.frame import enter
 
 if __name__ == "__main__":
     enter()
 
+from neural_ngram.pipeline.console import say
+from neural_ngram.pipeline.frame import run
 from neural_ngram.settings import Settings
-from neural_ngram.stages import run, say
 
 
 def main(settings: Settings) -> None:

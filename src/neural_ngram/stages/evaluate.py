@@ -1,6 +1,6 @@
 """evaluate: the trained model on train and validation, between its floor and its rival."""
 
-from neural_ngram.stages import enter
+from neural_ngram.pipeline.frame import enter
 
 if __name__ == "__main__":
     enter()
@@ -11,9 +11,6 @@ from typing import Any
 import pandas as pd
 import torch
 
-from neural_ngram import model as models
-from neural_ngram import tokenizer as tokenizers
-from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import (
     read_json,
     require_tokenizer,
@@ -22,14 +19,14 @@ from neural_ngram.artifacts import (
     write_csv,
     write_json,
 )
-from neural_ngram.breakdown import (
+from neural_ngram.corpus.leakage import seen_in_train
+from neural_ngram.evaluation.breakdown import (
     calibration,
     calibration_error,
     loss_by_frequency,
     loss_by_position,
 )
-from neural_ngram.charts import decomposition_chart, png
-from neural_ngram.evaluation import (
+from neural_ngram.evaluation.decomposition import (
     Decomposition,
     compared,
     decomposition,
@@ -38,11 +35,16 @@ from neural_ngram.evaluation import (
     mixtures,
     report,
 )
-from neural_ngram.leakage import seen_in_train
-from neural_ngram.ngram import load_kneser_ney
-from neural_ngram.scoring import Scores, score
-from neural_ngram.settings import Settings
-from neural_ngram.stages import (
+from neural_ngram.evaluation.scoring import Scores, score
+from neural_ngram.evaluation.summary import show, summary
+from neural_ngram.export.charts import decomposition_chart, png
+from neural_ngram.model import storage as model_storage
+from neural_ngram.model.network import Model
+from neural_ngram.model.threads import thread_count
+from neural_ngram.ngram.storage import load_kneser_ney
+from neural_ngram.pipeline.console import say
+from neural_ngram.pipeline.frame import run, walls
+from neural_ngram.pipeline.project import (
     EVALUATION,
     MODEL,
     ORACLE,
@@ -50,22 +52,21 @@ from neural_ngram.stages import (
     TOKENIZER,
     WINDOWS,
     parameters,
-    run,
     run_name,
-    say,
-    walls,
 )
-from neural_ngram.stages.summary import show, summary
-from neural_ngram.tracking import find_run
-from neural_ngram.windows import Windows
+from neural_ngram.settings import Settings
+from neural_ngram.tokens import tokenizer as tokenizers
+from neural_ngram.tokens import windows as token_windows
+from neural_ngram.tokens.windows import Windows
+from neural_ngram.tracking.run import find_run
 
 Scored = dict[str, tuple[Windows, Scores]]
 
 
 def main(settings: Settings) -> None:
     """Score every window once, compare, save and log."""
-    model, origin = models.load(MODEL)
-    torch.set_num_threads(models.thread_count(model.architecture, settings.training))
+    model, origin = model_storage.load(MODEL)
+    torch.set_num_threads(thread_count(model.architecture, settings.training))
     figures, scored = _scored(settings, model, origin)
     counted, split_report = read_json(ORACLE / "figures.json"), read_json(SPLIT_REPORT)
     figures |= _limits(model, split_report["source_entropies_nats"])
@@ -109,7 +110,7 @@ def _save(figures: dict[str, Any], parts: Decomposition, scored: Scored) -> None
     write_csv(EVALUATION / "calibration.csv", sure)
 
 
-def _limits(model: models.Model, source_entropies: list[float]) -> dict[str, Any]:
+def _limits(model: Model, source_entropies: list[float]) -> dict[str, Any]:
     """What is known of the least loss: by the widths of a bigram model, by a made source."""
     limits: dict[str, Any] = {}
     ranks = logit_rank(model)
@@ -124,7 +125,7 @@ def _limits(model: models.Model, source_entropies: list[float]) -> dict[str, Any
 
 
 def _scored(
-    settings: Settings, model: models.Model, origin: dict[str, Any]
+    settings: Settings, model: Model, origin: dict[str, Any]
 ) -> tuple[dict[str, Any], Scored]:
     """The figures, windows and scores of each partition."""
     figures: dict[str, Any] = {}

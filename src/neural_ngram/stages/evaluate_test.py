@@ -4,14 +4,16 @@ What it writes never enters DVC's cache or run cache (`cache: false` with `persi
 no figure on test comes back from there without its line in the ledger.
 """
 
-from neural_ngram.stages import enter
+from neural_ngram.pipeline.frame import enter
 
 if __name__ == "__main__":
     enter()
 
 from neural_ngram.artifacts import write_json
+from neural_ngram.pipeline.console import say
+from neural_ngram.pipeline.frame import run
+from neural_ngram.pipeline.project import TEST
 from neural_ngram.settings import Settings
-from neural_ngram.stages import TEST, run, say
 
 SEALED = {"test": "sealed"}
 
@@ -19,7 +21,7 @@ SEALED = {"test": "sealed"}
 def main(settings: Settings) -> None:
     """Score test once and record it, or write that it is sealed."""
     if settings.evaluation.unseal_test:
-        from neural_ngram.stages.unsealed import evaluate  # noqa: PLC0415 - imports torch
+        from neural_ngram.evaluation.unsealed import evaluate  # noqa: PLC0415 - imports torch
 
         evaluate(settings)
         return

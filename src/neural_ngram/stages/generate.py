@@ -1,6 +1,6 @@
 """generate: continue the prompt greedily and by sampling; register the model for serving."""
 
-from neural_ngram.stages import enter
+from neural_ngram.pipeline.frame import enter
 
 if __name__ == "__main__":
     enter()
@@ -12,12 +12,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from neural_ngram.artifacts import sha256_of_file, write_json
-from neural_ngram.generation import Continuation, cycle_length
+from neural_ngram.export.mlflow_model import package
+from neural_ngram.generation.continuation import Continuation, cycle_length
+from neural_ngram.generation.trained import MOST_IN_TURN, Trained, load
+from neural_ngram.pipeline.console import say
+from neural_ngram.pipeline.frame import run, walls
+from neural_ngram.pipeline.project import GENERATION, MODEL, TOKENIZER, parameters, run_name
 from neural_ngram.settings import GenerationSettings, Settings
-from neural_ngram.stages import GENERATION, MODEL, TOKENIZER, parameters, run, run_name, say, walls
-from neural_ngram.tracking import find_run
-from neural_ngram.tracking.package import package
-from neural_ngram.trained import MOST_IN_TURN, Trained, load
+from neural_ngram.tracking.run import find_run
 
 
 def main(settings: Settings) -> None:

@@ -1,6 +1,6 @@
 """learn-bpe: the tokenizer, from the documents of train alone."""
 
-from neural_ngram.stages import enter
+from neural_ngram.pipeline.frame import enter
 
 if __name__ == "__main__":
     enter()
@@ -8,10 +8,12 @@ if __name__ == "__main__":
 from collections.abc import Iterable
 
 from neural_ngram.artifacts import Column, write_csv, write_json
+from neural_ngram.pipeline.console import say
+from neural_ngram.pipeline.frame import run
+from neural_ngram.pipeline.heartbeat import heartbeat
+from neural_ngram.pipeline.project import SPLITS, TOKENIZER
 from neural_ngram.settings import Settings, TokenizerSettings
-from neural_ngram.stages import SPLITS, TOKENIZER, run, say
-from neural_ngram.stages.heartbeat import heartbeat
-from neural_ngram.tokenizer import Tokenizer, learn, longest_stretch, merge_table, save
+from neural_ngram.tokens.tokenizer import Tokenizer, learn, longest_stretch, merge_table, save
 
 
 def main(settings: Settings) -> None:

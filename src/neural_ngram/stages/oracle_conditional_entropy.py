@@ -1,6 +1,6 @@
 """oracle-conditional-entropy: what counting says of the windows: the floor and the rival."""
 
-from neural_ngram.stages import enter
+from neural_ngram.pipeline.frame import enter
 
 if __name__ == "__main__":
     enter()
@@ -9,12 +9,16 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import write_csv, write_json
-from neural_ngram.metrics import mean_loss
-from neural_ngram.ngram import KneserNey, conditional_entropies, save_kneser_ney
+from neural_ngram.evaluation.metrics import mean_loss
+from neural_ngram.ngram.entropy import conditional_entropies
+from neural_ngram.ngram.kneser_ney import KneserNey
+from neural_ngram.ngram.storage import save_kneser_ney
+from neural_ngram.pipeline.console import say
+from neural_ngram.pipeline.frame import run
+from neural_ngram.pipeline.project import ORACLE, WINDOWS
 from neural_ngram.settings import Settings
-from neural_ngram.stages import ORACLE, WINDOWS, run, say
+from neural_ngram.tokens import windows as token_windows
 
 
 def main(settings: Settings) -> None:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from neural_ngram.artifacts import sha256_of_file, write_json
-from neural_ngram.boundary.declaration import Declaration, declaration, parameters_of
 from neural_ngram.errors import ArtifactError, BoundaryError
+from neural_ngram.pipeline.boundary.declaration import Declaration, declaration, parameters_of
+from neural_ngram.pipeline.console import say
+from neural_ngram.pipeline.frame import run
+from neural_ngram.pipeline.project import MODEL, parameters, run_name
 from neural_ngram.settings import Settings
-from neural_ngram.stages import MODEL, parameters, run, run_name, say
-from neural_ngram.tracking import find_run
+from neural_ngram.tracking.run import find_run
 
 REPLAYED = ("train", "generate")
 _ALWAYS = ("dvc.yaml", "params.yaml", "conf")

@@ -1,6 +1,6 @@
 """split-corpus: the corpus to train, validation and test documents, and a manifest of them all."""
 
-from neural_ngram.stages import enter
+from neural_ngram.pipeline.frame import enter
 
 if __name__ == "__main__":
     enter()
@@ -16,17 +16,19 @@ import numpy as np
 import pandas as pd
 
 from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_json, write_table
-from neural_ngram.corpus import Corpus, merge_rare_words, read_corpus
-from neural_ngram.document import Document
-from neural_ngram.download import fetch
-from neural_ngram.duplicates import links, overlaps
+from neural_ngram.corpus.document import Document
+from neural_ngram.corpus.download import fetch
+from neural_ngram.corpus.duplicates import links, overlaps
+from neural_ngram.corpus.leakage import measure, require
+from neural_ngram.corpus.partition import PARTITIONS, Split, parted, split_documents, text_sha256
+from neural_ngram.corpus.reading import Corpus, merge_rare_words, read_corpus
+from neural_ngram.corpus.synthetic import MarkovSource
 from neural_ngram.errors import ConfigurationError
-from neural_ngram.leakage import measure, require
-from neural_ngram.partition import PARTITIONS, Split, parted, split_documents, text_sha256
+from neural_ngram.pipeline.console import say
+from neural_ngram.pipeline.frame import run
+from neural_ngram.pipeline.heartbeat import heartbeat
+from neural_ngram.pipeline.project import RAW, SPLIT_REPORT, SPLITS
 from neural_ngram.settings import CorpusSettings, Settings, SourceSettings, SplitSettings
-from neural_ngram.stages import RAW, SPLIT_REPORT, SPLITS, run, say
-from neural_ngram.stages.heartbeat import heartbeat
-from neural_ngram.synthetic import MarkovSource
 
 
 def main(settings: Settings) -> None:

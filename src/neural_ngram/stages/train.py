@@ -1,6 +1,6 @@
 """train: a model from the windows of train; validation is only scored."""
 
-from neural_ngram.stages import enter
+from neural_ngram.pipeline.frame import enter
 
 if __name__ == "__main__":
     enter()
@@ -14,14 +14,15 @@ from typing import Any
 import pandas as pd
 import torch
 
-from neural_ngram import model as models
-from neural_ngram import tokenizer as tokenizers
-from neural_ngram import windows as token_windows
 from neural_ngram.artifacts import sha256_of_file, write_csv, write_json
-from neural_ngram.evidence import evidence_of_start, losses
-from neural_ngram.generation import context_of
-from neural_ngram.settings import Settings
-from neural_ngram.stages import (
+from neural_ngram.generation.continuation import context_of
+from neural_ngram.model import storage as model_storage
+from neural_ngram.model.architecture import parameter_count
+from neural_ngram.model.network import Model
+from neural_ngram.model.threads import thread_count
+from neural_ngram.pipeline.console import say
+from neural_ngram.pipeline.frame import run, walls
+from neural_ngram.pipeline.project import (
     MODEL,
     SPLITS,
     TOKENIZER,
@@ -30,16 +31,19 @@ from neural_ngram.stages import (
     cache,
     code_sha256,
     parameters,
-    run,
     run_name,
-    say,
-    walls,
 )
-from neural_ngram.stages.live import live
-from neural_ngram.stages.progress import progress
-from neural_ngram.stages.untrained import architecture_of, untrained
-from neural_ngram.tracking import MODEL_TAG, Run, start_run
-from neural_ngram.training import Checkpoints, Record, resume, train
+from neural_ngram.settings import Settings
+from neural_ngram.tokens import tokenizer as tokenizers
+from neural_ngram.tokens import windows as token_windows
+from neural_ngram.tracking.run import Run, start_run
+from neural_ngram.tracking.spool import MODEL_TAG
+from neural_ngram.training.checkpoints import Checkpoints
+from neural_ngram.training.evidence import evidence_of_start, losses
+from neural_ngram.training.live import live
+from neural_ngram.training.loop import Record, resume, train
+from neural_ngram.training.progress import progress
+from neural_ngram.training.start import architecture_of, untrained
 
 Watch = Callable[[Record], None]
 
@@ -53,8 +57,8 @@ def main(settings: Settings) -> float:
     windows = {name: part for name, (part, _) in loaded.items()}
     origins = {name: origin for name, (_, origin) in loaded.items()}
     architecture = architecture_of(settings, *loaded["train"])
-    count = models.parameter_count(architecture)
-    threads = models.thread_count(architecture, settings.training)
+    count = parameter_count(architecture)
+    threads = thread_count(architecture, settings.training)
     say(
         f"{count:,} parameters, {len(windows['train']):,} windows of train, "
         f"{threads} thread{'s' * (threads > 1)}"
@@ -126,8 +130,8 @@ def _hashes(origins: dict[str, dict[str, Any]]) -> dict[str, str]:
     }
 
 
-def _save(model: models.Model, record: Record, origin: dict[str, Any]) -> None:
-    models.save(
+def _save(model: Model, record: Record, origin: dict[str, Any]) -> None:
+    model_storage.save(
         model, MODEL, {key: origin[key] for key in ("tokenizer_sha256", "documents_sha256")}
     )
     if record.kept_step < len(record.batch_losses):

@@ -13,34 +13,3 @@ temporary experiments share that store.
 A store that is down, slow or broken never loses a training: what it does not take stays in the
 spool beside it, and `neural-ngram sync` sends it later.
 """
-
-from typing import TYPE_CHECKING, Any
-
-from neural_ngram.tracking.run import Run, find_run, git_commit, start_run
-from neural_ngram.tracking.spool import MODEL_TAG, TRAINING_TAG
-
-if TYPE_CHECKING:
-    from neural_ngram.tracking.past import PastRun, newest_run, past_runs
-    from neural_ngram.tracking.sending import synchronise
-
-__all__ = [
-    "MODEL_TAG",
-    "TRAINING_TAG",
-    "PastRun",
-    "Run",
-    "find_run",
-    "git_commit",
-    "newest_run",
-    "past_runs",
-    "start_run",
-    "synchronise",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """What imports MLflow, which takes seconds, only when it is used."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from neural_ngram.tracking import past, sending  # noqa: PLC0415
-
-    return getattr(sending if name == "synchronise" else past, name)

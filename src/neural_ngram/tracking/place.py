@@ -7,7 +7,7 @@ project's own, SQLite under the root of the DVC project.
 import os
 from pathlib import Path
 
-from neural_ngram.boundary import STORE, dvc_root
+from neural_ngram.pipeline.project import STORE, dvc_root
 
 __all__ = [
     "EXPERIMENT",

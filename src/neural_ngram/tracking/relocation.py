@@ -12,8 +12,8 @@ from urllib.request import url2pathname
 
 from filelock import FileLock, Timeout
 
-from neural_ngram.boundary import STORE
 from neural_ngram.errors import TrackingError
+from neural_ngram.pipeline.project import STORE
 
 __all__ = ["opening_lock", "relocate"]
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from neural_ngram.boundary import dvc_root
 from neural_ngram.errors import ArtifactError, TrackingError
+from neural_ngram.pipeline.project import dvc_root
 from neural_ngram.tracking.place import experiment_name, store_name
 from neural_ngram.tracking.sender import Sender
 from neural_ngram.tracking.spool import MODEL_TAG, TRAINING_TAG, Entry, Event, Opening

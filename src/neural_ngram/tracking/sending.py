@@ -22,7 +22,7 @@ from mlflow.exceptions import MlflowException
 
 from neural_ngram.artifacts import write_json
 from neural_ngram.errors import ArtifactError, TrackingError
-from neural_ngram.interruption import SIGNALS
+from neural_ngram.pipeline.interruption import SIGNALS
 from neural_ngram.tracking.place import has_own_store, store_name, store_uri
 from neural_ngram.tracking.relocation import PATIENCE
 from neural_ngram.tracking.spool import (

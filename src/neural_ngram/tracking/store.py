@@ -22,8 +22,9 @@ from mlflow.entities.lifecycle_stage import LifecycleStage
 from mlflow.exceptions import MlflowException
 from mlflow.store.db import utils as db_utils
 
-from neural_ngram.boundary import KINDS, dvc_root
 from neural_ngram.errors import TrackingError
+from neural_ngram.pipeline.boundary.sandbox import KINDS
+from neural_ngram.pipeline.project import dvc_root
 from neural_ngram.tracking.place import (
     artifacts,
     database,

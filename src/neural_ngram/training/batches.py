@@ -13,12 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neural_ngram.gradients import Batch
-from neural_ngram.model import Architecture, Model, parameter_count
+from neural_ngram.model.architecture import Architecture, parameter_count
 from neural_ngram.model.hidden import layer_suffixes
+from neural_ngram.model.network import Model
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import TrainingSettings
-from neural_ngram.windows import Windows
+from neural_ngram.tokens.windows import Windows
+from neural_ngram.training.gradients.batch import Batch
 
 __all__ = ["Batches", "Position", "dropout_masks", "sampled_rows", "shares_contexts"]
 

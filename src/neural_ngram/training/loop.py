@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 from neural_ngram.errors import TrainingError
-from neural_ngram.gradients import gradients_of
-from neural_ngram.model import Model, views, without_autograd
+from neural_ngram.evaluation.scoring import check_windows, score
+from neural_ngram.model.network import Model, views, without_autograd
 from neural_ngram.randomness import SplitMix64
-from neural_ngram.scoring import check_windows, score
 from neural_ngram.settings import OptimizerSettings, Settings, TrainingSettings
+from neural_ngram.tokens.windows import Windows, join
 from neural_ngram.training.batches import Batches, Position, dropout_masks
 from neural_ngram.training.checkpoints import Checkpoints, State
+from neural_ngram.training.gradients.choice import gradients_of
 from neural_ngram.training.optimizer import Optimizer, learning_rates
-from neural_ngram.windows import Windows, join
 
 __all__ = ["Objective", "Record", "resume", "train"]
 

@@ -13,8 +13,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from neural_ngram.model import Model, bias_names
-from neural_ngram.optimizers import OPTIMIZERS
+from neural_ngram.choices.optimizers import OPTIMIZERS
+from neural_ngram.model.architecture import bias_names
+from neural_ngram.model.network import Model
 from neural_ngram.settings import OptimizerSettings
 
 __all__ = ["Optimizer", "learning_rates"]

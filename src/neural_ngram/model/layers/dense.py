@@ -9,7 +9,7 @@ from functools import cache, partial
 import torch
 from torch import Tensor
 
-from neural_ngram.activations import Activation, Kernels
+from neural_ngram.choices.activations import Activation, Kernels
 from neural_ngram.model.calls import Call, Node, Result, Scratch, linear
 from neural_ngram.model.layer import AddNode, Layer, Passes, Shapes, affine
 from neural_ngram.settings import ModelSettings

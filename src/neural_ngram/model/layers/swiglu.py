@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from neural_ngram.activations import ACTIVATIONS
+from neural_ngram.choices.activations import ACTIVATIONS
 from neural_ngram.model.calls import Call, Node, Result, Scratch, linear
 from neural_ngram.model.layer import AddNode, Layer, Passes, Shapes
 from neural_ngram.settings import ModelSettings

@@ -1,0 +1,1 @@
+"""What can be chosen by name: tables that settings read, without torch."""

@@ -1,0 +1,1 @@
+"""What a user types: a file for each command."""

@@ -1,0 +1,1 @@
+"""A page on this machine to play with trained models."""

@@ -1,0 +1,1 @@
+"""Bytes to documents to train, validation and test partitions."""

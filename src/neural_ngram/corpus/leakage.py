@@ -1,0 +1,132 @@
+"""How much of validation and test also stands in train: documents, near duplicates, windows.
+
+Figures, identifiers and hashes only: no text of a document leaves this module. Sets of runs of
+characters or tokens are held as 64-bit hashes, of which two that differ are next to never the same.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neural_ngram.corpus.document import Document
+from neural_ngram.errors import PartitionError
+from neural_ngram.tokens.windows import Windows
+
+__all__ = ["characters_of", "measure", "require", "runs", "seen_in_train"]
+
+WIDTHS = (4, 8, 16)  # characters of the windows that are compared without a tokenizer
+MOST_WINDOWS = 2**24  # of train; of more, a part is compared
+CHARACTERS_AT_ONCE = 2**18
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+Hashes = NDArray[np.uint64]
+
+
+def measure(
+    split: Mapping[str, list[Document]], rows: list[dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Of validation and of test: what share of documents and of character windows train holds.
+
+    In a large train partition, one distinct window in so many is looked at, chosen by its hash.
+
+    rows: the overlaps of the same split.
+    """
+    exact = {document.text for document in split["train"]}
+    one_in = 1 + sum(len(document.text) for document in split["train"]) // MOST_WINDOWS
+    train = {width: np.sort(_character_windows(split["train"], width, one_in)) for width in WIDTHS}
+    near = Counter(row["partition"] for row in rows)
+    report = {}
+    for name in ("validation", "test"):
+        documents = split[name]
+        if not documents:
+            continue
+        windows = {width: _character_windows(documents, width, one_in) for width in WIDTHS}
+        report[name] = {
+            "documents": len(documents),
+            "same_text_in_train": _share(d.text in exact for d in documents),
+            "near_duplicate_in_train": near[name] / len(documents),
+            "character_windows_in_train": {
+                str(width): _share_among(windows[width], train[width])
+                for width in WIDTHS
+                if len(windows[width])
+            },
+        }
+    return report
+
+
+def require(report: Mapping[str, Mapping[str, Any]], most: float) -> None:
+    """Raise PartitionError when a partition has more near duplicates in train than `most`."""
+    for name, figures in report.items():
+        share = figures["near_duplicate_in_train"]
+        if share > most:
+            raise PartitionError(
+                f"{share:.1%} of the {figures['documents']:,} documents of {name} have a near "
+                f"duplicate in train, but corpus.split.most_overlap allows {most:.1%}; set "
+                "corpus.split.keep_near_duplicates_together=true, clean the corpus, or raise it"
+            )
+
+
+def seen_in_train(train: Windows, other: Windows) -> float:
+    """The share of the other windows whose whole context and target occur in train."""
+    width = train.context_length + 1
+    known, asked = (
+        runs(part.tokens, width)[part.positions - part.context_length] for part in (train, other)
+    )
+    return _share_among(asked, np.sort(known))
+
+
+def _character_windows(documents: list[Document], width: int, one_in: int) -> Hashes:
+    """The hashes of the runs of `width` characters within a document, of one run in so many."""
+    kept = [np.empty(0, dtype=np.uint64)]
+    for texts in _blocks(documents, width):
+        hashes = runs(characters_of("".join(texts)), width)
+        inside = np.ones(len(hashes), dtype=bool)
+        for end in np.cumsum([len(text) for text in texts]).tolist():
+            inside[max(0, end - width + 1) : end] = False
+        kept.append(hashes[inside & ((hashes >> np.uint64(40)) % np.uint64(one_in) == 0)])
+    return np.concatenate(kept)
+
+
+def _blocks(documents: list[Document], width: int) -> Iterator[list[str]]:
+    """The texts, some at a time; a long one in parts that share width - 1 characters."""
+    block, size = list[str](), 0
+    for document in documents:
+        for start in range(0, len(document.text), CHARACTERS_AT_ONCE):
+            block.append(document.text[start : start + CHARACTERS_AT_ONCE + width - 1])
+            size += len(block[-1])
+            if size >= CHARACTERS_AT_ONCE:
+                yield block
+                block, size = [], 0
+    yield block
+
+
+def characters_of(text: str) -> NDArray[np.uint32]:
+    """The code points of a text."""
+    return np.frombuffer(text.encode("utf-32-le"), np.uint32)
+
+
+def runs(values: NDArray[Any], width: int) -> Hashes:
+    """A 64-bit polynomial hash of every run of `width` values, in the order of their ends."""
+    coefficients = values.astype(np.uint64) + np.uint64(1)
+    count = max(0, len(values) - width + 1)
+    hashes = coefficients[:count].copy()
+    for place in range(1, width):
+        hashes *= _MULTIPLIER
+        hashes += coefficients[place : place + count]
+    return hashes
+
+
+def _share_among(hashes: Hashes, known: Hashes) -> float:
+    """The share of `hashes` among `known`, which is sorted."""
+    if not len(known):
+        return 0.0
+    places = np.searchsorted(known, hashes).clip(max=len(known) - 1)
+    return float((known[places] == hashes).mean())
+
+
+def _share(flags: Iterable[bool]) -> float:
+    counted = list(flags)
+    return sum(counted) / len(counted)

@@ -1,0 +1,1 @@
+"""What surrounds a stage: paths, its sandbox, settings, console, interruption, the ledger."""

@@ -1,0 +1,57 @@
+"""Where the project is and what its files are called: stages hand them on to each other."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from neural_ngram.settings import Settings, flatten
+
+RAW = Path("data/raw")
+SPLITS = Path("data/splits")
+SPLIT_REPORT = Path("artifacts/split/report.json")
+TOKENIZER = Path("artifacts/tokenizer")
+WINDOWS = Path("data/windows")
+MODEL = Path("artifacts/model/model.safetensors")
+TRAINING = Path("artifacts/training")
+EVALUATION = Path("artifacts/evaluation")
+TEST = Path("artifacts/test")
+ORACLE = Path("artifacts/oracle")
+GENERATION = Path("artifacts/generation")
+
+
+def cache() -> Path:
+    """What outlives a stage but is no output of it; queued and temporary experiments share it."""
+    return dvc_root() / STORE
+
+
+def code_sha256() -> str:
+    """Hexadecimal SHA-256 of this package's code."""
+    package = Path(__file__).parents[1]
+    total = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        total.update(f"{file.relative_to(package).as_posix()}\n".encode() + file.read_bytes())
+    return total.hexdigest()
+
+
+def run_name(settings: Settings) -> str:
+    """A readable name of what is trained: corpus, hidden layer, and the sizes that matter."""
+    model = settings.model
+    sizes = f"C{settings.windows.context_length} D{model.embedding_width}"
+    hidden = "linear" if model.hidden == "none" else model.hidden
+    width = "" if model.hidden == "none" else f" H{model.hidden_width}"
+    return f"{settings.corpus.name} {hidden} {sizes}{width}"
+
+
+def parameters(settings: Settings) -> dict[str, object]:
+    """Every setting that shapes a model, by dotted name."""
+    later = ("oracle.", "evaluation.", "generation.", "boundary.", "configuration_sha256")
+    return {name: value for name, value, _ in flatten(settings) if not name.startswith(later)}
+
+
+LEDGER = Path("ledger.jsonl")  # of looks at test; no output of a stage, so DVC leaves it
+STORE = Path("runs")  # MLflow's folder and the locks; made before the walls stand
+
+
+def dvc_root() -> Path:
+    """The root of the DVC project: not the working directory in queued and temporary runs."""
+    return Path(os.environ.get("DVC_ROOT", ".")).resolve()

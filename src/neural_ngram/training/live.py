@@ -1,0 +1,82 @@
+"""What training measures, on its way to MLflow while training runs."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+
+from neural_ngram.settings import Settings
+from neural_ngram.tracking.run import Run
+from neural_ngram.training.loop import Record
+from neural_ngram.training.optimizer import learning_rates
+
+__all__ = ["live"]
+
+EVERY = 2.0  # seconds
+
+
+@contextmanager
+def live(
+    tracked: Run, settings: Settings, batch_size: int, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[Record], None]]:
+    """A function to call with the record so far, which tells the run what is new in it.
+
+    Losses of batches go every EVERY seconds, full losses at once, and the rest when the block ends,
+    however it ends. What a resumed training brings along goes too: the run keeps what it lacks.
+    """
+    curves = _Curves(tracked, settings, batch_size, clock)
+    try:
+        yield curves.watch
+    finally:
+        curves.send()
+
+
+class _Curves:
+    """How much of a record the run was told, and how long its newest steps took."""
+
+    def __init__(
+        self, tracked: Run, settings: Settings, batch_size: int, clock: Callable[[], float]
+    ) -> None:
+        self.tracked, self.batch_size, self.clock = tracked, batch_size, clock
+        self.rates = learning_rates(settings.optimizer, settings.training.max_steps)
+        self.record: Record | None = None
+        self.steps = self.objectives = 0
+        self.sent = clock()
+        self.done, self.seen = 0, self.sent
+        self.timed, self.seconds = 0, 0.0
+
+    def watch(self, record: Record) -> None:
+        """Time in which no step was taken, but an evaluation, counts for no speed."""
+        done, now = len(record.batch_losses), self.clock()
+        if self.record is not None and done > self.done:
+            self.timed += done - self.done
+            self.seconds += now - self.seen
+        self.record, self.done, self.seen = record, done, now
+        if len(record.objectives) > self.objectives or now - self.sent >= EVERY:
+            self.send()
+
+    def send(self) -> None:
+        """Tell the run what it was not told."""
+        if self.record is None:
+            return
+        done = self._losses(self.record.batch_losses)
+        if self.seconds:
+            speed = self.timed * self.batch_size / self.seconds
+            self.tracked.metric("tokens_per_second", speed, done)
+            self.timed, self.seconds = 0, 0.0
+        for objective in self.record.objectives[self.objectives :]:
+            full = {"train": objective.train_loss_nats}
+            full["validation"] = objective.validation_loss_nats
+            self.tracked.metrics({f"{k}.loss_nats": v for k, v in full.items()}, objective.step)
+        self.objectives, self.sent = len(self.record.objectives), self.clock()
+        self.tracked.flush()
+
+    def _losses(self, losses: list[float]) -> int:
+        """Those of new steps, and the learning rate of the last; how many steps are done."""
+        done = len(losses)
+        if done > self.steps:
+            self.tracked.curve("batch.loss_nats", self.steps + 1, losses[self.steps :])
+            rate = next(islice(self.rates, done - self.steps - 1, None))
+            self.tracked.metric("learning_rate", rate, done)
+            self.steps = done
+        return done

@@ -1,0 +1,125 @@
+"""How far a training run is: a bar in a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from threading import Event, Thread
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from neural_ngram.pipeline.console import say
+from neural_ngram.training.loop import Objective, Record
+
+__all__ = ["Lines", "pace", "progress"]
+
+SILENCE = 25.0  # seconds after which a line comes that says no more than how far the steps are
+
+
+@contextmanager
+def progress(steps: int, batch_size: int) -> Iterator[Callable[[Record], None]]:
+    """A function to call with the record so far; objectives are printed as they come.
+
+    Where there is no bar, a line comes at least every 30 seconds, also during an evaluation.
+    """
+    measured = pace(steps, batch_size)
+    if not sys.stderr.isatty():
+        with _beating(Lines(say, measured)) as lines:
+            yield lines.watch
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=steps)
+        lines = Lines(lambda text: bar.console.print(f"  {text}", highlight=False), measured)
+
+        def watch(record: Record) -> None:
+            lines.watch(record)
+            done = len(record.batch_losses)
+            loss = f"loss {record.batch_losses[-1]:.4f}   " if done else ""
+            bar.update(task, completed=done, description=loss + lines.speed)
+
+        yield watch
+
+
+@contextmanager
+def _beating(lines: "Lines") -> Iterator["Lines"]:
+    """Let time pass for the lines, in a thread of its own: a step or an evaluation may be long."""
+    over = Event()
+
+    def beat() -> None:
+        while not over.wait(1):
+            lines.beat()
+
+    thread = Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield lines
+    finally:
+        over.set()
+        thread.join()
+
+
+def pace(
+    steps: int, batch_size: int, clock: Callable[[], float] = time.monotonic
+) -> Callable[[int], str]:
+    """A function from the steps done to tokens per second and time left.
+
+    Counted from the step that a training starts or goes on at. Nothing is told before a step.
+    """
+    start: tuple[int, float] | None = None
+
+    def measured(done: int) -> str:
+        nonlocal start
+        now = clock()
+        if start is None or done == start[0]:
+            start = (done, now)
+        first, since = start
+        if done == first or now == since:
+            return ""
+        rate = (done - first) / (now - since)
+        left = timedelta(seconds=round((steps - done) / rate))
+        return f"{rate * batch_size:,.0f} tokens/s   {left} left"
+
+    return measured
+
+
+class Lines:
+    """A line for each objective, and one whenever there was none for long."""
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        measured: Callable[[int], str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.write, self.measured, self.clock = write, measured, clock
+        self.losses: list[float] = []
+        self.told, self.speed, self.last = 0, "", clock()
+
+    def watch(self, record: Record) -> None:
+        """Write the objectives that are new."""
+        self.losses = record.batch_losses
+        self.speed = self.measured(len(self.losses))
+        for objective in record.objectives[self.told :]:
+            self._line(_losses(objective))
+        self.told = len(record.objectives)
+
+    def beat(self) -> None:
+        """Write how far the steps are when nothing was written for long."""
+        if self.clock() - self.last >= SILENCE:
+            done = len(self.losses)
+            loss = f"batch {self.losses[-1]:.4f} nats" if done else "first evaluation"
+            self._line(f"step {done:>7,}   {loss}")
+
+    def _line(self, text: str) -> None:
+        self.last = self.clock()
+        self.write(f"{text}   {self.speed}".rstrip())
+
+
+def _losses(objective: Objective) -> str:
+    return (
+        f"step {objective.step:>7,}   train {objective.train_loss_nats:.4f}   "
+        f"validation {objective.validation_loss_nats:.4f} nats"
+    )
