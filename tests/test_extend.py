@@ -25,13 +25,16 @@ from dataclasses import replace
 import numpy as np, onnxruntime, torch
 
 from neural_ngram.export.card import model_card
-from neural_ngram.export.onnx_graph import onnx_graph
-from neural_ngram.gradients import Autograd, Batch, ClosedForm
-from neural_ngram.model import Architecture, initialise, logits, views
+from neural_ngram.export.onnx import onnx_graph
+from neural_ngram.model.architecture import Architecture
+from neural_ngram.model.network import initialise, logits, views
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import CorpusSettings, Settings, check
-from neural_ngram.training import train
-from neural_ngram.windows import Windows
+from neural_ngram.tokens.windows import Windows
+from neural_ngram.training.gradients.autograd import Autograd
+from neural_ngram.training.gradients.batch import Batch
+from neural_ngram.training.gradients.closed_form import ClosedForm
+from neural_ngram.training.loop import train
 
 
 def trained(overrides):

@@ -136,7 +136,7 @@ def test_a_store_that_is_down_is_told_once_and_gets_everything_later(
 def test_a_training_process_does_without_mlflow(store: Path):
     code = (
         "import sys\nfrom neural_ngram.tracking.run import start_run\n"
-        "from neural_ngram.pipeline.frame import train\n"
+        "from neural_ngram.stages import train\n"
         "with start_run('without', {}, live=True) as run:\n"
         "    run.curve('batch.loss_nats', 1, [1.0])\n"
         "assert 'mlflow' not in sys.modules and 'sqlalchemy' not in sys.modules"
