@@ -8,7 +8,7 @@ __all__ = ["fill"]
 def fill(template: str, **values: object) -> str:
     """The page; raises what jinja2 raises for a name that no value is given for."""
     environment = Environment(
-        loader=PackageLoader("neural_ngram"),
+        loader=PackageLoader("neural_ngram.export", "pages"),
         autoescape=select_autoescape(["html"]),
         undefined=StrictUndefined,
         trim_blocks=True,

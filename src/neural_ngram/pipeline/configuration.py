@@ -54,9 +54,7 @@ class _RefusalError(InterpolationResolutionError):
 
 def digest(root: Path) -> str:
     """Hexadecimal SHA-256 of the names and contents of `conf/` and of the schema."""
-    package = Path("src/neural_ngram")
-    files = sorted((root / "conf").rglob("*.yaml"))
-    files += [root / package / name for name in ("settings.py", "configuration.py")]
+    files = [*sorted((root / "conf").rglob("*.yaml")), root / "src/neural_ngram/settings.py"]
     total = hashlib.sha256()
     for file in files:
         name, content = file.relative_to(root).as_posix(), file.read_bytes()
