@@ -4,6 +4,7 @@ import hashlib
 import os
 from pathlib import Path
 
+from neural_ngram.pipeline.boundary.declaration import declaration, parameters_of
 from neural_ngram.settings import Settings, flatten
 
 RAW = Path("data/raw")
@@ -17,6 +18,13 @@ EVALUATION = Path("artifacts/evaluation")
 TEST = Path("artifacts/test")
 ORACLE = Path("artifacts/oracle")
 GENERATION = Path("artifacts/generation")
+LEDGER = Path("ledger.jsonl")  # of looks at test; no output of a stage, so DVC leaves it
+STORE = Path("runs")  # MLflow's folder and the locks; made before the walls stand
+
+
+def dvc_root() -> Path:
+    """The root of the DVC project: not the working directory in queued and temporary runs."""
+    return Path(os.environ.get("DVC_ROOT", ".")).resolve()
 
 
 def cache() -> Path:
@@ -24,12 +32,15 @@ def cache() -> Path:
     return dvc_root() / STORE
 
 
-def code_sha256() -> str:
-    """Hexadecimal SHA-256 of this package's code."""
-    package = Path(__file__).parents[1]
+def code_sha256(stage: str) -> str:
+    """Hexadecimal SHA-256 of the code that dvc.yaml names as what `stage` computes with."""
+    here = Path.cwd()
+    reads = declaration(here, stage, parameters_of(here, [])).reads
+    places = [here / name for name in reads if name.startswith("src/")]
+    files = [file for place in places for file in (place, *place.rglob("*.py")) if file.is_file()]
     total = hashlib.sha256()
-    for file in sorted(package.rglob("*.py")):
-        total.update(f"{file.relative_to(package).as_posix()}\n".encode() + file.read_bytes())
+    for file in sorted(files):
+        total.update(f"{file.relative_to(here).as_posix()}\n".encode() + file.read_bytes())
     return total.hexdigest()
 
 
@@ -46,12 +57,3 @@ def parameters(settings: Settings) -> dict[str, object]:
     """Every setting that shapes a model, by dotted name."""
     later = ("oracle.", "evaluation.", "generation.", "boundary.", "configuration_sha256")
     return {name: value for name, value, _ in flatten(settings) if not name.startswith(later)}
-
-
-LEDGER = Path("ledger.jsonl")  # of looks at test; no output of a stage, so DVC leaves it
-STORE = Path("runs")  # MLflow's folder and the locks; made before the walls stand
-
-
-def dvc_root() -> Path:
-    """The root of the DVC project: not the working directory in queued and temporary runs."""
-    return Path(os.environ.get("DVC_ROOT", ".")).resolve()

@@ -22,7 +22,7 @@ from neural_ngram.settings import Settings
 from neural_ngram.tracking.run import find_run
 
 REPLAYED = ("train", "generate")
-_ALWAYS = ("dvc.yaml", "params.yaml", "conf")
+_ALWAYS = ("dvc.yaml", "params.yaml", "conf", "src")
 
 
 def main(settings: Settings) -> None:
@@ -62,7 +62,8 @@ def _hashes(folder: Path, outputs: list[str]) -> dict[str, str]:
 
 def _lay_out(here: Path, again: Path, stages: list[Declaration]) -> None:
     made = {name for stage in stages for name in stage.writes}
-    for name in sorted({*_ALWAYS, *(read for stage in stages for read in stage.reads)} - made):
+    read = {name for stage in stages for name in stage.reads if not name.startswith("src/")}
+    for name in sorted({*_ALWAYS, *read} - made):
         if Path(name).is_absolute():
             continue
         source, target = here / name, again / name

@@ -109,7 +109,7 @@ def _identity(settings: Settings) -> dict[str, dict[str, Any]]:
     return {
         "settings": parameters(settings),
         "data": {file.as_posix(): sha256_of_file(file) for file in sorted(files)},
-        "code": {"neural_ngram": code_sha256(), "torch": torch.__version__},
+        "code": {"neural_ngram": code_sha256("train"), "torch": torch.__version__},
     }
 
 
