@@ -13,12 +13,12 @@ from neural_ngram.generation.continuation import (
     continue_many,
     cycle_length,
     next_logits,
-    opening_context,
 )
 from neural_ngram.generation.sampling import Sampler, sampler_of, samplers_of
 from neural_ngram.model.network import Model
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import GenerationSettings, TokenizerSettings
+from neural_ngram.tokens.prompt import opening_context
 from neural_ngram.tokens.tokenizer import learn
 
 BPE = learn(["añb € 🙂", "añ añ"], TokenizerSettings(vocabulary_size=262, markers="bos_eos"))

@@ -13,10 +13,11 @@ from neural_ngram.corpus import duplicates
 from neural_ngram.corpus.candidates import MOST
 from neural_ngram.corpus.document import Document
 from neural_ngram.corpus.duplicates import alike, links, overlaps
-from neural_ngram.corpus.leakage import measure, require, seen_in_train
+from neural_ngram.corpus.overlap import measure, require
 from neural_ngram.corpus.partition import split_documents
 from neural_ngram.corpus.reading import read_corpus
 from neural_ngram.errors import PartitionError
+from neural_ngram.evaluation.seen import seen_in_train
 from neural_ngram.settings import SplitSettings
 from neural_ngram.tokens.windows import Windows
 
@@ -70,7 +71,7 @@ def test_windows_are_counted_alike_however_the_text_is_taken(at_once: int, seed:
     split = split_of(texts[:6], texts[6:9], texts[9:])
     expected = measure(split, [])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("neural_ngram.corpus.leakage.CHARACTERS_AT_ONCE", at_once)
+        patch.setattr("neural_ngram.corpus.overlap.CHARACTERS_AT_ONCE", at_once)
         assert measure(split, []) == expected
     known = {t[n : n + 4] for t in texts[:6] for n in range(len(t) - 3)}
     asked = [t[n : n + 4] in known for t in texts[6:9] for n in range(len(t) - 3)]
@@ -84,7 +85,7 @@ def test_a_part_of_the_windows_stands_for_all(monkeypatch: pytest.MonkeyPatch):
     texts = ["".join(generator.choice(list("abcdefghij"), 20_000)) for _ in range(3)]
     split = split_of(texts[:1], texts[1:2], texts[2:])
     whole = measure(split, [])["test"]["character_windows_in_train"]
-    monkeypatch.setattr("neural_ngram.corpus.leakage.MOST_WINDOWS", 5_000)
+    monkeypatch.setattr("neural_ngram.corpus.overlap.MOST_WINDOWS", 5_000)
     part = measure(split, [])["test"]["character_windows_in_train"]
     assert 0.8 < whole["4"] < 0.9
     assert part["4"] == pytest.approx(whole["4"], abs=0.03)

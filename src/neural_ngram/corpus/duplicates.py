@@ -18,7 +18,7 @@ from datasketch import MinHash
 
 from neural_ngram.corpus.candidates import PERMUTATIONS, Candidates, Sketch
 from neural_ngram.corpus.document import Document
-from neural_ngram.corpus.leakage import CHARACTERS_AT_ONCE, Hashes, characters_of, runs
+from neural_ngram.corpus.shingles import CHARACTERS_AT_ONCE, Hashes, characters_of, runs
 
 __all__ = ["Kinds", "alike", "kinds", "links", "overlaps"]
 

@@ -1,10 +1,8 @@
-"""The test partition, when `evaluation.unseal_test=true` opens it: read, scored and recorded.
+"""The test partition, when `evaluation.unseal_test=true` opens it: read and scored.
 
-The line in the ledger comes first: no figure is written, logged or printed without it. Nothing here
-prints, logs or raises with a word of the test documents.
+Nothing here prints, logs or raises with a word of the test documents.
 """
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,66 +13,36 @@ from neural_ngram.artifacts import (
     read_table,
     require_tokenizer,
     sha256_of_file,
-    write_json,
 )
-from neural_ngram.corpus.leakage import seen_in_train
 from neural_ngram.errors import TokenizerError
-from neural_ngram.evaluation.decomposition import few, flat, mixtures, report
+from neural_ngram.evaluation.decomposition import mixtures, report
 from neural_ngram.evaluation.scoring import score
-from neural_ngram.evaluation.summary import show, summary
+from neural_ngram.evaluation.seen import seen_in_train
 from neural_ngram.model import storage as model_storage
-from neural_ngram.model.network import Model
 from neural_ngram.model.threads import thread_count
 from neural_ngram.ngram.storage import load_kneser_ney
-from neural_ngram.pipeline.console import say
-from neural_ngram.pipeline.frame import walls
-from neural_ngram.pipeline.ledger import Evaluation, number_of, record
 from neural_ngram.pipeline.project import (
     EVALUATION,
-    LEDGER,
     MODEL,
     ORACLE,
-    SPLIT_REPORT,
-    STORE,
-    TEST,
     TOKENIZER,
     WINDOWS,
-    dvc_root,
-    parameters,
-    run_name,
 )
 from neural_ngram.settings import Settings
 from neural_ngram.tokens import tokenizer as tokenizers
 from neural_ngram.tokens import windows as token_windows
 from neural_ngram.tokens.windows import Windows
-from neural_ngram.tracking.run import find_run, git_commit
 
-__all__ = ["evaluate", "read_test"]
+__all__ = ["figures_on_test", "read_test"]
 
 
-def evaluate(settings: Settings) -> None:
-    """Score every window of test once, record that, then save and log."""
+def figures_on_test(settings: Settings) -> tuple[dict[str, Any], int]:
+    """Every window of test scored once: model, baseline and both interpolated; the context length.
+
+    The weight of the interpolation is the one tuned on validation.
+    """
     model, origin = model_storage.load(MODEL)
     torch.set_num_threads(thread_count(model.architecture, settings.training))
-    figures = _figures(settings, model, origin)
-    line = record(
-        dvc_root() / LEDGER, _evaluation(figures), dvc_root() / STORE, Path.cwd() / LEDGER
-    )
-    figures["evaluation"] = number_of(line)
-    say(f"test is unsealed: evaluation no. {figures['evaluation']} on this test split, in {LEDGER}")
-    show(summary({"test": figures}, {}, model.architecture.context_length))
-    subject = {key: line[key] for key in ("model_sha256", "tokenizer_sha256", "corpus_sha256")}
-    write_json(TEST / "figures.json", {"test": figures, **subject})
-    shown = few(figures) | {"evaluation": figures["evaluation"]}
-    write_json(TEST / "metrics.json", {"test": shown})
-    with find_run(subject["model_sha256"], run_name(settings), parameters(settings)) as tracked:
-        tracked.boundary("evaluate-test", walls().kind)
-        tracked.metrics(dict(flat({"test": figures})), settings.training.max_steps)
-        tracked.artifact(TEST, "test")
-
-
-def _figures(settings: Settings, model: Model, origin: dict[str, Any]) -> dict[str, Any]:
-    """The model, the baseline and their mixtures on test, with the weight tuned on validation."""
     windows, described = read_test(settings)
     require_tokenizer(origin, described["tokenizer_sha256"], "the windows of test are")
     scores = score(model, windows, batch_size=settings.evaluation.batch_size)
@@ -88,7 +56,7 @@ def _figures(settings: Settings, model: Model, origin: dict[str, Any]) -> dict[s
     baseline_N = load_kneser_ney(ORACLE / "kneser_ney.safetensors").log_probabilities(windows)
     figures["kneser_ney"] = {"loss_nats": -float(baseline_N.mean())}
     figures["mixture"] = mixtures(scores.log_probabilities, baseline_N, weight=weight)
-    return figures
+    return figures, model.architecture.context_length
 
 
 def read_test(settings: Settings) -> tuple[Windows, dict[str, Any]]:
@@ -106,15 +74,3 @@ def read_test(settings: Settings) -> tuple[Windows, dict[str, Any]]:
             "not see in train (sealed text is not shown); set tokenizer.unknown=true"
         ) from None
     return windows, counts | {"tokenizer_sha256": sha256_of_file(TOKENIZER / "tokenizer.json")}
-
-
-def _evaluation(figures: dict[str, Any]) -> Evaluation:
-    return Evaluation(
-        time=datetime.now(UTC).isoformat(timespec="seconds"),
-        commit=git_commit(),
-        model_sha256=sha256_of_file(MODEL),
-        tokenizer_sha256=sha256_of_file(TOKENIZER / "tokenizer.json"),
-        corpus_sha256=read_json(SPLIT_REPORT)["manifest_sha256"],
-        loss_nats=figures["loss_nats"],
-        tokens=figures["tokens"],
-    )

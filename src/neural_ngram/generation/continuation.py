@@ -23,7 +23,6 @@ __all__ = [
     "Continuation",
     "TextStream",
     "collect",
-    "context_of",
     "continue_context",
     "continue_many",
     "cycle_length",
@@ -31,7 +30,6 @@ __all__ = [
     "never_produced",
     "next_logits",
     "next_tokens",
-    "opening_context",
 ]
 
 # Rows drawn together: enough to be worth a call, few enough to stay in a processor's cache.
@@ -66,27 +64,6 @@ class TextStream:
     def close(self) -> str:
         """What is left: a broken character, shown as U+FFFD, or nothing."""
         return self.decoder.decode(b"", final=True)
-
-
-def opening_context(prompt: Sequence[int], *, length: int, bos: int | None) -> list[int]:
-    """The last `length` tokens of the prompt, with BOS in front of a prompt that is shorter.
-
-    Raises ModelError when it is shorter and there is no BOS.
-    """
-    if len(prompt) < length and bos is None:
-        raise ModelError(
-            f"the prompt has {len(prompt)} tokens but the model reads {length}, and without "
-            "markers nothing can stand in front; give a longer generation.prompt"
-        )
-    return ([bos] * length if bos is not None else [])[: max(0, length - len(prompt))] + list(
-        prompt[-length:]
-    )
-
-
-def context_of(text: str, tokenizer: Tokenizer, length: int) -> list[int]:
-    """What a model reads after a text; raises what `opening_context` and `encode` raise."""
-    ids = next(tokenizer.encode([text])).tolist()
-    return opening_context(ids, length=length, bos=tokenizer.bos)
 
 
 def next_logits(model: Model, context: Sequence[int], masked: Sequence[int]) -> NDArray[np.float64]:

@@ -30,7 +30,6 @@ from neural_ngram.generation.continuation import (
     never_produced,
     next_logits,
     next_tokens,
-    opening_context,
 )
 from neural_ngram.generation.sampling import Sampler, sampler_of, samplers_of
 from neural_ngram.model import storage as model_storage
@@ -39,6 +38,7 @@ from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import GenerationSettings, WindowSettings
 from neural_ngram.tokens import tokenizer as tokenizers
 from neural_ngram.tokens import windows
+from neural_ngram.tokens.prompt import opening_context
 
 __all__ = ["MOST_IN_TURN", "NextToken", "Stream", "TextScore", "Trained", "load"]
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import subprocess
 from pathlib import Path
 
 from neural_ngram.pipeline.boundary.declaration import declaration, parameters_of
@@ -25,6 +26,21 @@ STORE = Path("runs")  # MLflow's folder and the locks; made before the walls sta
 def dvc_root() -> Path:
     """The root of the DVC project: not the working directory in queued and temporary runs."""
     return Path(os.environ.get("DVC_ROOT", ".")).resolve()
+
+
+def git_commit() -> str | None:
+    """The git commit that is checked out at the root of the DVC project, when there is one.
+
+    A temporary or queued experiment has commits of its own, which do not last.
+    """
+    answer = subprocess.run(
+        ["git", "rev-parse", "HEAD"],
+        cwd=dvc_root(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return answer.stdout.strip() if answer.returncode == 0 else None
 
 
 def cache() -> Path:

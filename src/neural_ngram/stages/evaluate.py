@@ -19,7 +19,6 @@ from neural_ngram.artifacts import (
     write_csv,
     write_json,
 )
-from neural_ngram.corpus.leakage import seen_in_train
 from neural_ngram.evaluation.breakdown import (
     calibration,
     calibration_error,
@@ -36,6 +35,7 @@ from neural_ngram.evaluation.decomposition import (
     report,
 )
 from neural_ngram.evaluation.scoring import Scores, score
+from neural_ngram.evaluation.seen import seen_in_train
 from neural_ngram.evaluation.summary import show, summary
 from neural_ngram.export.charts import decomposition_chart, png
 from neural_ngram.model import storage as model_storage

@@ -19,7 +19,7 @@ from neural_ngram.artifacts import read_json, sha256_of_file, write_csv, write_j
 from neural_ngram.corpus.document import Document
 from neural_ngram.corpus.download import fetch
 from neural_ngram.corpus.duplicates import links, overlaps
-from neural_ngram.corpus.leakage import measure, require
+from neural_ngram.corpus.overlap import measure, require
 from neural_ngram.corpus.partition import PARTITIONS, Split, parted, split_documents, text_sha256
 from neural_ngram.corpus.reading import Corpus, merge_rare_words, read_corpus
 from neural_ngram.corpus.synthetic import MarkovSource

@@ -15,7 +15,6 @@ import pandas as pd
 import torch
 
 from neural_ngram.artifacts import sha256_of_file, write_csv, write_json
-from neural_ngram.generation.continuation import context_of
 from neural_ngram.model import storage as model_storage
 from neural_ngram.model.architecture import parameter_count
 from neural_ngram.model.network import Model
@@ -36,6 +35,7 @@ from neural_ngram.pipeline.project import (
 from neural_ngram.settings import Settings
 from neural_ngram.tokens import tokenizer as tokenizers
 from neural_ngram.tokens import windows as token_windows
+from neural_ngram.tokens.prompt import context_of
 from neural_ngram.tracking.run import Run, start_run
 from neural_ngram.tracking.spool import MODEL_TAG
 from neural_ngram.training.checkpoints import Checkpoints

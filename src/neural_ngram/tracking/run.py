@@ -4,7 +4,6 @@ Everything goes to the spool first. From there it is sent when the run ends, or,
 live, by a process of its own all the while.
 """
 
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -13,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from neural_ngram.errors import ArtifactError, TrackingError
-from neural_ngram.pipeline.project import dvc_root
+from neural_ngram.pipeline.project import git_commit
 from neural_ngram.tracking.place import experiment_name, store_name
 from neural_ngram.tracking.sender import Sender
 from neural_ngram.tracking.spool import MODEL_TAG, TRAINING_TAG, Entry, Event, Opening
 
-__all__ = ["Run", "find_run", "git_commit", "start_run"]
+__all__ = ["Run", "find_run", "start_run"]
 
 _BATCH = 1000
 
@@ -165,21 +164,6 @@ def _opening(name: str, parameters: Mapping[str, object], tag: str, value: str |
         time=_now(),
         experiment=experiment_name(),
     )
-
-
-def git_commit() -> str | None:
-    """The git commit that is checked out at the root of the DVC project, when there is one.
-
-    A temporary or queued experiment has commits of its own, which do not last.
-    """
-    answer = subprocess.run(
-        ["git", "rev-parse", "HEAD"],
-        cwd=dvc_root(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return answer.stdout.strip() if answer.returncode == 0 else None
 
 
 def _texts(values: Mapping[str, object]) -> dict[str, str]:

@@ -1,7 +1,6 @@
-"""How much of validation and test also stands in train: documents, near duplicates, windows.
+"""How much of validation and test also occurs in train: documents, near duplicates, windows.
 
-Figures, identifiers and hashes only: no text of a document leaves this module. Sets of runs of
-characters or tokens are held as 64-bit hashes, of which two that differ are next to never the same.
+Figures, identifiers and hashes only: no text of a document leaves this module.
 """
 
 from collections import Counter
@@ -9,20 +8,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neural_ngram.corpus.document import Document
+from neural_ngram.corpus.shingles import (
+    CHARACTERS_AT_ONCE,
+    Hashes,
+    characters_of,
+    fraction_among,
+    runs,
+)
 from neural_ngram.errors import PartitionError
-from neural_ngram.tokens.windows import Windows
 
-__all__ = ["characters_of", "measure", "require", "runs", "seen_in_train"]
+__all__ = ["measure", "require"]
 
 WIDTHS = (4, 8, 16)  # characters of the windows that are compared without a tokenizer
 MOST_WINDOWS = 2**24  # of train; of more, a part is compared
-CHARACTERS_AT_ONCE = 2**18
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-
-Hashes = NDArray[np.uint64]
 
 
 def measure(
@@ -46,10 +46,10 @@ def measure(
         windows = {width: _character_windows(documents, width, one_in) for width in WIDTHS}
         report[name] = {
             "documents": len(documents),
-            "same_text_in_train": _share(d.text in exact for d in documents),
+            "same_text_in_train": _fraction(d.text in exact for d in documents),
             "near_duplicate_in_train": near[name] / len(documents),
             "character_windows_in_train": {
-                str(width): _share_among(windows[width], train[width])
+                str(width): fraction_among(windows[width], train[width])
                 for width in WIDTHS
                 if len(windows[width])
             },
@@ -67,15 +67,6 @@ def require(report: Mapping[str, Mapping[str, Any]], most: float) -> None:
                 f"duplicate in train, but corpus.split.most_overlap allows {most:.1%}; set "
                 "corpus.split.keep_near_duplicates_together=true, clean the corpus, or raise it"
             )
-
-
-def seen_in_train(train: Windows, other: Windows) -> float:
-    """The share of the other windows whose whole context and target occur in train."""
-    width = train.context_length + 1
-    known, asked = (
-        runs(part.tokens, width)[part.positions - part.context_length] for part in (train, other)
-    )
-    return _share_among(asked, np.sort(known))
 
 
 def _character_windows(documents: list[Document], width: int, one_in: int) -> Hashes:
@@ -103,30 +94,6 @@ def _blocks(documents: list[Document], width: int) -> Iterator[list[str]]:
     yield block
 
 
-def characters_of(text: str) -> NDArray[np.uint32]:
-    """The code points of a text."""
-    return np.frombuffer(text.encode("utf-32-le"), np.uint32)
-
-
-def runs(values: NDArray[Any], width: int) -> Hashes:
-    """A 64-bit polynomial hash of every run of `width` values, in the order of their ends."""
-    coefficients = values.astype(np.uint64) + np.uint64(1)
-    count = max(0, len(values) - width + 1)
-    hashes = coefficients[:count].copy()
-    for place in range(1, width):
-        hashes *= _MULTIPLIER
-        hashes += coefficients[place : place + count]
-    return hashes
-
-
-def _share_among(hashes: Hashes, known: Hashes) -> float:
-    """The share of `hashes` among `known`, which is sorted."""
-    if not len(known):
-        return 0.0
-    places = np.searchsorted(known, hashes).clip(max=len(known) - 1)
-    return float((known[places] == hashes).mean())
-
-
-def _share(flags: Iterable[bool]) -> float:
+def _fraction(flags: Iterable[bool]) -> float:
     counted = list(flags)
     return sum(counted) / len(counted)

@@ -1,0 +1,17 @@
+"""How much of another partition's windows a model saw in train, context and target."""
+
+import numpy as np
+
+from neural_ngram.corpus.shingles import fraction_among, runs
+from neural_ngram.tokens.windows import Windows
+
+__all__ = ["seen_in_train"]
+
+
+def seen_in_train(train: Windows, other: Windows) -> float:
+    """The fraction of the other windows whose whole context and target occur in train."""
+    width = train.context_length + 1
+    known, asked = (
+        runs(part.tokens, width)[part.positions - part.context_length] for part in (train, other)
+    )
+    return fraction_among(asked, np.sort(known))
