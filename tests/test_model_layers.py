@@ -18,7 +18,7 @@ from torch import Tensor
 
 from neural_ngram.choices.activations import ACTIVATIONS
 from neural_ngram.export.onnx import IR_VERSION, OPSET
-from neural_ngram.model.calls import Node, Pool, Scratch, run
+from neural_ngram.model.calls import Node, Pool, Scratch, in_turn
 from neural_ngram.model.hidden import layer_named
 from neural_ngram.model.layer import differentiated
 from neural_ngram.settings import ModelSettings, Settings, flatten
@@ -75,10 +75,10 @@ def test_the_gradient_is_that_of_reverse_mode_differentiation(kind: str, way: st
         for _ in range(2):
             if wanted:
                 x.gradient.copy_(before)
-            run(passes.forward)
+            in_turn(passes.forward)()
             h_RH = passes.h.value.clone()
             passes.h.gradient.copy_(d_RH)
-            run(passes.backward)
+            in_turn(passes.backward)()
     expected_h, expected = by_autograd(kind, x_RI, weights, d_RH)
     close = partial(torch.testing.assert_close, rtol=1e-10, atol=1e-12)
     close(h_RH, expected_h)
@@ -144,7 +144,7 @@ def test_an_error_in_a_call_says_in_which():
     nodes["gate"] = nodes["gate"]._replace(gradient=torch.zeros(3, 4))  # float32 among float64
     scratch = Scratch(Pool(torch.float64), 2, 4)
     passes = layer_named("swiglu").passes(Node("x", drawn(1, 2, 3), None), nodes, scratch)
-    run(passes.forward)
+    in_turn(passes.forward)()
     with pytest.raises(RuntimeError) as caught:
-        run(passes.backward)
+        in_turn(passes.backward)()
     assert caught.value.__notes__ == ["in: gradient of gate"]

@@ -5,13 +5,13 @@ D embedding width, K = C * D, W width that the output reads, V vocabulary.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from neural_ngram.model.calls import Call, Node, Pool, Result, linear, run
+from neural_ngram.model.calls import Call, Node, Pool, Result, in_turn, linear
 from neural_ngram.model.hidden import hidden_passes, layer_suffixes
 from neural_ngram.model.network import Model
 from neural_ngram.settings import ModelSettings
@@ -84,12 +84,13 @@ class _Pass:
         h = layers[-1].h if layers else x
         self.no_masks = [torch.ones(()).expand_as(mask) for mask in self.masks]
         self.ones = [layer.h.extended[:, -1] for layer in layers if layer.h.extended is not None]
-        self.forward = [call for layer in layers for call in layer.forward]
+        self.forward = in_turn([call for layer in layers for call in layer.forward])
         self.output = _Output(model.nodes, h, x, model.memory, windows)
-        self.backward = [call for layer in reversed(layers) for call in layer.backward]
+        backward = [call for layer in reversed(layers) for call in layer.backward]
         if self.embedding_gradient is not None and not settings.tied_output:
             zero = Call("gradient of the embedding, zero", self.embedding_gradient.zero_)
-            self.backward.append(zero)
+            backward.append(zero)
+        self.backward = in_turn(backward)
 
     def fill_ones(self) -> None:
         for ones in self.ones:
@@ -99,9 +100,9 @@ class _Pass:
         torch.index_select(self.embedding, 0, batch.tokens, out=self.x_rows)
         for memory, mask in zip(self.masks, masks or self.no_masks, strict=True):
             memory.copy_(mask)
-        run(self.forward)
+        self.forward()
         loss = self.output(batch)
-        run(self.backward)
+        self.backward()
         if self.embedding_gradient is not None:
             self.embedding_gradient.index_add_(0, batch.tokens, self.dx_rows)
         return loss
@@ -118,8 +119,8 @@ class _Chunk(NamedTuple):
     logits: Tensor
     cells: Tensor
     sums: Tensor | None
-    forward: list[Call]
-    backward: list[Call]
+    forward: Callable[[], None]
+    backward: Callable[[], None]
 
 
 class _Output:
@@ -156,7 +157,8 @@ class _Output:
                 beside = result._replace(adds=True)
                 second, back = linear(x.rows(chunk), beside, own["direct"])
                 forward, backward = [first, second], [*backward, *back]
-            self.chunks.append(_Chunk(chunk, y_RV, y_RV.view(-1), sums, forward, backward))
+            calls = in_turn(forward), in_turn(backward)
+            self.chunks.append(_Chunk(chunk, y_RV, y_RV.view(-1), sums, *calls))
 
     def __call__(self, batch: Batch) -> float:
         cells, sharing, total = batch.cells, batch.sharing, 0.0
@@ -166,7 +168,7 @@ class _Output:
                 sharing = None if batch.sharing is None else batch.sharing[chunk.rows]
             nats = None if chunk.sums is None else self._by_sums(chunk, chunk.sums, cells)
             total += self._by_softmax(chunk, cells, sharing) if nats is None else nats
-            run(chunk.backward)
+            chunk.backward()
         return total / len(self.ones)
 
     def _by_softmax(self, chunk: _Chunk, cells: Tensor, sharing: Tensor | None) -> float:
@@ -175,12 +177,12 @@ class _Output:
         A probability too small for its type is looked up again as a logarithm.
         """
         y_RV, all_cells = chunk.logits, chunk.cells
-        run(chunk.forward)
+        chunk.forward()
         torch.softmax(y_RV, 1, out=y_RV)
         log_p_B = all_cells.index_select(0, cells).log_()
         nats: float = -log_p_B.sum().item()
         if nats >= self.most_nats and -float(log_p_B.amin()) >= self.most_nats:
-            run(chunk.forward)
+            chunk.forward()
             nats = -float(y_RV.log_softmax(1).view(-1).index_select(0, cells).sum())
             torch.softmax(y_RV, 1, out=y_RV)
         if sharing is not None:
@@ -200,7 +202,7 @@ class _Output:
         their type's range. Where they are not, a sum of a row is, or its logarithm is no number:
         then None is returned, before anything is spoilt that `_by_softmax` does not compute anew.
         """
-        run(chunk.forward)
+        chunk.forward()
         logit_B = chunk.cells.index_select(0, cells)
         torch.sum(chunk.logits.exp_(), 1, keepdim=True, out=sums)
         log_sum_B = sums.log().view(-1)
