@@ -140,7 +140,7 @@ def compare_kneser_ney() -> None:
     V = int(max(part.max() for part in parts)) + 2
     train, validation = (padded(V, part + 1) for part in parts)
     print(f"\nKneser-Ney of order {ORDER} over {len(train) + len(validation):,} tokens ({name})")
-    print(f"{'':20} {'fit':>8} {'score':>8} {'nats':>8}   seconds; nats a token")
+    print(f"{'':20} {'fit':>8} {'score':>8} {'nats':>8}   seconds; nats per token")
     model = KneserNey.fit(train, vocabulary_size=V, order=ORDER)
     fit = seconds(partial(KneserNey.fit, train, vocabulary_size=V, order=ORDER))
     score = seconds(partial(model.log_probabilities, validation))

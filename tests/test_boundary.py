@@ -12,7 +12,7 @@ from dvc.repo import Repo
 from neural_ngram.errors import BoundaryError
 from neural_ngram.pipeline.boundary import landlock
 from neural_ngram.pipeline.boundary.declaration import Declaration, declaration, parameters_of
-from neural_ngram.pipeline.boundary.territory import territory
+from neural_ngram.pipeline.boundary.rules import rules
 
 ROOT = Path(__file__).parents[1]
 PARAMETERS = {"corpus": {"path": "data/corpus/own.txt", "dependency": "data/corpus/own.txt"}}
@@ -20,7 +20,7 @@ PARAMETERS = {"corpus": {"path": "data/corpus/own.txt", "dependency": "data/corp
 
 def land(root: Path, stage: str = "train", *, reads=(), writes=(), other: Path | None = None):
     declared = Declaration(stage, tuple(reads), tuple(writes))
-    return territory(declared, (root, other or root), PARAMETERS)
+    return rules(declared, (root, other or root), PARAMETERS)
 
 
 def test_the_quick_reading_of_dvc_yaml_agrees_with_dvc():
@@ -76,7 +76,7 @@ def corpus_at(path: object) -> dict:
 
 def test_a_corpus_outside_the_project_is_closed_too(tmp_path: Path):
     root, corpus = tmp_path / "project", tmp_path / "corpus"
-    outside = territory(Declaration("train", (), ()), (root, root), corpus_at(corpus))
+    outside = rules(Declaration("train", (), ()), (root, root), corpus_at(corpus))
     assert outside.rule_against(str(corpus / "a.txt"))
 
 
@@ -87,7 +87,7 @@ def test_a_corpus_that_holds_the_project_is_refused(tmp_path: Path, stage: str, 
     (root / "data").mkdir(parents=True)
     (root / "link").symlink_to(tmp_path)
     with pytest.raises(BoundaryError, match=r"holds the project .* set corpus\.path to that"):
-        territory(Declaration(stage, (), ()), (root, root), corpus_at(name))
+        rules(Declaration(stage, (), ()), (root, root), corpus_at(name))
 
 
 def test_what_the_links_in_a_corpus_folder_point_to_is_closed_but_to_the_splitter(tmp_path: Path):
@@ -102,7 +102,7 @@ def test_what_the_links_in_a_corpus_folder_point_to_is_closed_but_to_the_splitte
     for name, end in links.items():
         (below / name).symlink_to(end)
     for stage, closed in (("train", True), ("split-corpus", False)):
-        found = territory(Declaration(stage, (), ()), (root, root), corpus_at("data/corpus"))
+        found = rules(Declaration(stage, (), ()), (root, root), corpus_at("data/corpus"))
         for file in (away / "a.txt", away / "folder/b.txt", cached):
             assert bool(found.rule_against(str(file))) == closed, (stage, file)
         assert found.rule_against(str(root / "src/code.py")) is None
@@ -112,7 +112,7 @@ def test_a_corpus_by_its_file_address_is_closed_but_to_the_splitter(tmp_path: Pa
     file, root = tmp_path / "a corpus.txt", tmp_path / "project"
     parameters = {"corpus": {"path": None, "url": f"https://example.org/x {file.as_uri()}"}}
     for stage, closed in (("train", True), ("split-corpus", False)):
-        found = territory(Declaration(stage, (), ()), (root, root), parameters)
+        found = rules(Declaration(stage, (), ()), (root, root), parameters)
         assert bool(found.rule_against(str(file))) == closed
 
 
@@ -122,7 +122,7 @@ def test_the_copies_of_a_corpus_in_a_repository_of_its_own_are_closed(tmp_path: 
         (other / name).mkdir(parents=True)
     (other / "texts/a.txt").write_text("x")
     for stage in ("train", "split-corpus"):
-        found = territory(Declaration(stage, (), ()), (root, root), corpus_at(other / "texts"))
+        found = rules(Declaration(stage, (), ()), (root, root), corpus_at(other / "texts"))
         assert "git's copies" in found.rule_against(str(other / ".git/objects/ab/c"))
         assert "DVC's copies" in found.rule_against(str(other / ".dvc/cache/files/c"))
 

@@ -40,16 +40,16 @@ def test_the_summands_are_stacked_and_the_references_stand_beside_the_model():
         ("model", 0.5, 1.25),
         ("model", 1.25, 1.5),
         ("Kneser-Ney", 0, 1.75),
-        ("half and half", 0, 1.4),
-        ("tuned mixture", 0, 1.35),
+        ("equal-weight interpolation", 0, 1.4),
+        ("tuned interpolation", 0, 1.35),
     ]
     assert {row["row"]: row["nats"] for row in totals} == {
         "model": 1.5,
         "Kneser-Ney": 1.75,
-        "half and half": 1.4,
-        "tuned mixture": 1.35,
+        "equal-weight interpolation": 1.4,
+        "tuned interpolation": 1.35,
     }
-    assert bars[1]["meaning"] == "what widths left on train"
+    assert bars[1]["meaning"] == "limited by widths"
 
 
 def test_each_token_is_labelled_at_its_place_however_many_there_are():

@@ -9,8 +9,8 @@ from neural_ngram.evaluation.decomposition import (
     decomposition,
     few,
     gap_cause,
+    interpolations,
     logit_rank,
-    mixtures,
 )
 from neural_ngram.model.architecture import Architecture
 from neural_ngram.model.network import initialise
@@ -19,14 +19,14 @@ from neural_ngram.settings import ModelSettings
 
 
 def test_two_sure_models_that_disagree_lose_ln_2_when_mixed():
-    model, rival = np.log([1.0, 1e-300]), np.log([1e-300, 1.0])
-    mixed = mixtures(model, rival)
-    assert mixed["half"]["loss_nats"] == pytest.approx(np.log(2))
+    model, baseline = np.log([1.0, 1e-300]), np.log([1e-300, 1.0])
+    mixed = interpolations(model, baseline)
+    assert mixed["equal"]["loss_nats"] == pytest.approx(np.log(2))
     assert mixed["tuned"]["model_weight"] == pytest.approx(0.5)
 
 
 def test_a_useless_rival_gets_no_weight():
-    mixed = mixtures(np.log([0.5, 0.5]), np.log([0.1, 0.2]))
+    mixed = interpolations(np.log([0.5, 0.5]), np.log([0.1, 0.2]))
     assert mixed["tuned"] == {
         "loss_nats": pytest.approx(np.log(2)),
         "model_weight": pytest.approx(1.0),
@@ -34,7 +34,7 @@ def test_a_useless_rival_gets_no_weight():
 
 
 def test_a_weight_from_elsewhere_is_not_tuned_again():
-    mixed = mixtures(np.log([0.5, 0.5]), np.log([0.1, 0.2]), weight=0.75)
+    mixed = interpolations(np.log([0.5, 0.5]), np.log([0.1, 0.2]), weight=0.75)
     expected = -np.log([0.75 * 0.5 + 0.25 * 0.1, 0.75 * 0.5 + 0.25 * 0.2]).mean()
     assert mixed["tuned"] == {"loss_nats": pytest.approx(expected), "model_weight": 0.75}
 
@@ -46,12 +46,16 @@ def parts():
         context_length=1,
         settings=ModelSettings(embedding_width=3, hidden="none"),
     )
-    mixed = {"half": {"loss_nats": 1.4}, "tuned": {"loss_nats": 1.35, "model_weight": 0.7}}
-    figures = {"train": {"loss_nats": 1.25}, "validation": {"loss_nats": 1.5}, "mixture": mixed}
+    mixed = {"equal": {"loss_nats": 1.4}, "tuned": {"loss_nats": 1.35, "model_weight": 0.7}}
+    figures = {
+        "train": {"loss_nats": 1.25},
+        "validation": {"loss_nats": 1.5},
+        "interpolated": mixed,
+    }
     entropies = {"k0": {"entropy_nats": 2.0}, "k1": {"entropy_nats": 0.5}}
-    rival = {"validation": {"loss_nats": 1.75}}
+    baseline = {"validation": {"loss_nats": 1.75}}
     model = initialise(shape, SplitMix64(1), torch.float32)
-    return decomposition(model, figures, {"oracle": entropies, "kneser_ney": rival})
+    return decomposition(model, figures, {"oracle": entropies, "kneser_ney": baseline})
 
 
 def test_floor_excess_and_gap_add_up_to_the_validation_loss(parts):
@@ -63,16 +67,16 @@ def test_floor_excess_and_gap_add_up_to_the_validation_loss(parts):
 def test_the_rows_of_a_table_have_a_name_a_size_and_a_meaning(parts):
     assert {each.part: each.nats for each in parts.all} == {
         "floor": 0.5,
-        "above the floor": 0.75,
-        "train to validation": 0.25,
+        "excess training loss": 0.75,
+        "generalization gap": 0.25,
         "model": 1.5,
         "Kneser-Ney": 1.75,
-        "half and half": 1.4,
-        "tuned mixture": 1.35,
+        "equal-weight interpolation": 1.4,
+        "tuned interpolation": 1.35,
     }
     meanings = {each.part: each.meaning for each in parts.all}
-    assert meanings["above the floor"] == "what capacity or optimisation left on train"
-    assert meanings["tuned mixture"] == "the model weighted 0.70, tuned on validation"
+    assert meanings["excess training loss"] == "limited by capacity or optimisation"
+    assert meanings["tuned interpolation"] == "model weight 0.70, tuned on validation"
 
 
 def test_experiments_are_compared_by_few_figures(parts):
@@ -83,7 +87,7 @@ def test_experiments_are_compared_by_few_figures(parts):
         "validation": {"loss_nats": 1.5, "perplexity": 4.48, "accuracy": 0.2},
         "floor": {"loss_nats": 0.5},
         "kneser_ney": {"loss_nats": 1.75},
-        "mixture": {"loss_nats": 1.35},
+        "interpolated": {"loss_nats": 1.35},
     }
     assert compared(figures, parts) == wanted
     assert few({**scored, "evaluation": 2}) == wanted["validation"]

@@ -60,7 +60,7 @@ def trained(overrides):
     np.testing.assert_allclose(found, logits(model, torch.from_numpy(contexts)), 1e-3, 1e-3)
     card = model_card("it", shape, CorpusSettings(), {}, {})
     return {
-        "losses": [objective.train_loss_nats for objective in record.objectives],
+        "losses": [evaluation.train_loss_nats for evaluation in record.evaluations],
         "parameters": [*model.parameters],
         "card": card,
     }

@@ -72,17 +72,17 @@ def models(draw) -> Model:
 def batches(draw, model: Model) -> tuple[Batch, list[Tensor]]:
     V, C = model.architecture.vocabulary_size, model.architecture.context_length
     rows = draw(st.integers(1, 7))
-    sharing = torch.tensor(
+    multiplicity = torch.tensor(
         draw(st.lists(st.integers(1, 3), min_size=rows, max_size=rows))
         if draw(st.booleans())
         else [1] * rows
     )
     generator = torch.Generator().manual_seed(draw(st.integers(0, 999)))
-    row = torch.repeat_interleave(torch.arange(rows), sharing)
+    row = torch.repeat_interleave(torch.arange(rows), multiplicity)
     batch = Batch(
         torch.randint(0, V, (rows * C,), generator=generator),
         row * V + torch.randint(0, V, (len(row),), generator=generator),
-        sharing[:, None].double() if int(sharing.max()) > 1 else None,
+        multiplicity[:, None].double() if int(multiplicity.max()) > 1 else None,
     )
     chosen = model.architecture.settings
     shape = rows, chosen.hidden_width

@@ -1,4 +1,4 @@
-"""Estimator, rival and trained model against a source whose entropies are known exactly."""
+"""Estimator, baseline and trained model against a source whose entropies are known exactly."""
 
 import math
 
@@ -50,8 +50,8 @@ def test_the_estimator_finds_the_entropy_of_every_order(source, windows):
 
 
 def test_the_rival_comes_to_the_entropy_rate_and_not_below(source, windows):
-    rival = KneserNey.fit(windows["train"], vocabulary_size=len(ALPHABET), order=3)
-    scored = rival.log_probabilities(windows["validation"])
+    baseline = KneserNey.fit(windows["train"], vocabulary_size=len(ALPHABET), order=3)
+    scored = baseline.log_probabilities(windows["validation"])
     assert source.entropy_rate - 4 * sampling_error(scored) < -scored.mean()
     assert -scored.mean() < source.entropy_rate + 0.01
 

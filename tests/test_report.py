@@ -36,7 +36,7 @@ def measured() -> Measured:
         test_evaluations=[{"corpus_sha256": "here"}, {"corpus_sha256": "elsewhere"}],
         samples={"continuations": [{"method": "greedy", "text": HOSTILE, "cycle": 7}]},
         settings={"boundary.mode": "enforced", "generation.prompt": HOSTILE},
-        objectives=pd.DataFrame({"step": [0, 10], **losses}),
+        evaluations=pd.DataFrame({"step": [0, 10], **losses}),
         parts=Decomposition(
             floor=0.5,
             excess=0.5,

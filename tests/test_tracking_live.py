@@ -17,7 +17,7 @@ from neural_ngram.settings import OptimizerSettings, Settings, TrainingSettings
 from neural_ngram.tracking.run import start_run
 from neural_ngram.tracking.sending import synchronise
 from neural_ngram.training.live import live
-from neural_ngram.training.loop import Objective, Record
+from neural_ngram.training.loop import Evaluation, Record
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_losses_rate_and_speed_are_told_every_two_seconds_and_at_evaluations():
     now, told, record = 0.0, Told(), Record()
     with live(told, settings, 10, lambda: now) as watch:
         watch(record)
-        record.objectives.append(Objective(0, 4.0, 5.0))
+        record.evaluations.append(Evaluation(0, 4.0, 5.0))
         now = 7.0  # an evaluation, which counts for no speed
         watch(record)
         assert told.events == [

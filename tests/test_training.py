@@ -102,8 +102,8 @@ def test_steps_equal_those_of_the_tensor_library(name, decay_biases):
 def test_both_ways_to_gradients_train_alike(settings):
     records = [fit(fresh(**settings), gradients=way) for way in ("closed_form", "autograd")]
     np.testing.assert_allclose(records[0].batch_losses, records[1].batch_losses, rtol=1e-9)
-    assert records[0].objectives[-1].train_loss_nats == pytest.approx(
-        records[1].objectives[-1].train_loss_nats, rel=1e-9
+    assert records[0].evaluations[-1].train_loss_nats == pytest.approx(
+        records[1].evaluations[-1].train_loss_nats, rel=1e-9
     )
 
 
@@ -123,7 +123,7 @@ def test_a_batch_with_shared_contexts_has_the_same_gradient():
     gradients = [torch.zeros_like(model.flat) for _ in range(2)]
     paths = [ClosedForm(model, views(model.architecture, g), frozen=False) for g in gradients]
     for one, other in itertools.islice(zip(single, shared, strict=True), 7):
-        assert other.sharing is not None
+        assert other.multiplicity is not None
         assert len(other.tokens) < len(one.tokens)
         assert paths[0](one) == pytest.approx(paths[1](other), rel=1e-12)
         torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-10, atol=1e-14)
@@ -148,7 +148,7 @@ def test_every_epoch_holds_every_window_once():
         for sampling in ("shuffle", "sequential")
     ):
         epoch = list(itertools.islice(batches, 7))
-        assert [len(batch.cells) for batch in epoch] == [16] * 6 + [5]
+        assert [len(batch.flat_targets) for batch in epoch] == [16] * 6 + [5]
         tokens = torch.cat([batch.tokens for batch in epoch]).view(-1, 2).tolist()
         assert sorted(tokens) == sorted(parts.contexts().tolist())
 
@@ -214,9 +214,9 @@ def test_learning_rates_follow_their_schedule(schedule, expected):
 
 def test_objectives_stand_at_the_start_at_intervals_and_at_the_end():
     record = fit(fresh(), max_steps=25, evaluate_every=10)
-    assert [objective.step for objective in record.objectives] == [0, 10, 20, 25]
+    assert [evaluation.step for evaluation in record.evaluations] == [0, 10, 20, 25]
     assert len(record.batch_losses) == record.kept_step == 25
-    assert record.objectives[-1].train_loss_nats < record.objectives[0].train_loss_nats
+    assert record.evaluations[-1].train_loss_nats < record.evaluations[0].train_loss_nats
 
 
 def test_the_watcher_is_called_around_objectives_and_once_per_second(monkeypatch):
@@ -228,7 +228,7 @@ def test_the_watcher_is_called_around_objectives_and_once_per_second(monkeypatch
         {"train": parts, "validation": parts},
         OptimizerSettings(),
         chosen,
-        lambda record: seen.append((len(record.batch_losses), len(record.objectives))),
+        lambda record: seen.append((len(record.batch_losses), len(record.evaluations))),
     )
     at_objectives = [(0, 0), (0, 1), (600, 1), (600, 2), (700, 2), (700, 3)]
     assert [each for each in seen if each in at_objectives] == at_objectives
@@ -241,7 +241,7 @@ def test_patience_stops_early_and_keeps_the_best_weights():
     fast = OptimizerSettings(learning_rate=0.05)
     patient, short = fresh(), fresh()
     record = fit(patient, fast, max_steps=400, evaluate_every=5, patience=3)
-    losses = [objective.validation_loss_nats for objective in record.objectives]
+    losses = [evaluation.validation_loss_nats for evaluation in record.evaluations]
     best = losses.index(min(losses))
     assert record.kept_step == best * 5 > 0
     assert len(losses) == best + 4
@@ -270,7 +270,7 @@ def test_a_frozen_embedding_stays_and_the_rest_learns():
         record = fit(model, OptimizerSettings(weight_decay=0.1), gradients=gradients)
         assert torch.equal(model.parameters["embedding"], before.parameters["embedding"])
         assert not torch.equal(model.parameters["output"], before.parameters["output"])
-        assert record.objectives[-1].train_loss_nats < record.objectives[0].train_loss_nats
+        assert record.evaluations[-1].train_loss_nats < record.evaluations[0].train_loss_nats
 
 
 def test_a_trained_model_can_be_differentiated():
@@ -329,8 +329,8 @@ def test_a_large_finite_gradient_is_no_error():
 def test_the_losses_that_a_training_is_judged_by_are_those_of_the_weights_it_keeps():
     fast = OptimizerSettings(learning_rate=0.05)
     record = fit(fresh(), fast, max_steps=400, evaluate_every=5, patience=3)
-    best = min(objective.validation_loss_nats for objective in record.objectives)
-    assert record.kept.validation_loss_nats == best < record.objectives[-1].validation_loss_nats
+    best = min(evaluation.validation_loss_nats for evaluation in record.evaluations)
+    assert record.kept.validation_loss_nats == best < record.evaluations[-1].validation_loss_nats
     assert losses(record)["validation_improvement_nats"] == pytest.approx(
-        record.objectives[0].validation_loss_nats - best
+        record.evaluations[0].validation_loss_nats - best
     )

@@ -21,4 +21,4 @@ def test_a_sequential_batch_of_everything_is_gathered_once_and_holds_every_windo
     settings = TrainingSettings(batch_size=1000, sampling="sequential")
     first, second = islice(Batches(model, windows, settings), 2)
     assert first is second
-    assert len(first.cells) == len(windows)
+    assert len(first.flat_targets) == len(windows)

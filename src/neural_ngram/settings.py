@@ -393,7 +393,9 @@ class OracleSettings:
     """What a model is compared with."""
 
     order: int | None = setting(
-        None, "order of the Kneser-Ney rival; null: one more than windows.context_length", least=1
+        None,
+        "order of the Kneser-Ney baseline; null: one more than windows.context_length",
+        least=1,
     )
 
 

@@ -4,7 +4,7 @@ It is copied to a file named as the stage (train.py), for the frame takes the st
 there. What is printed is JSON: of each attempt, what the boundary told, or "read".
 """
 
-from neural_ngram.pipeline.frame import enter, walls
+from neural_ngram.pipeline.frame import enter, sandbox
 
 enter()
 
@@ -165,8 +165,8 @@ def attempted(name: str) -> str:
     try:
         content = ATTEMPTS[name]()
     except Exception as problem:
-        return walls().explanation(problem) or f"{type(problem).__name__}: {problem}"
+        return sandbox().explanation(problem) or f"{type(problem).__name__}: {problem}"
     return "read" if SECRET in content else f"found {content!r}"
 
 
-print(json.dumps({"kind": walls().kind} | {name: attempted(name) for name in ATTEMPTS}))
+print(json.dumps({"kind": sandbox().kind} | {name: attempted(name) for name in ATTEMPTS}))

@@ -86,10 +86,10 @@ def test_chapter_23_by_autograd_has_the_same_losses(chapter_23, published):
     )
     rule = OptimizerSettings(learning_rate=0.01, weight_decay=0.01)
     record = train(model, parts, rule, chosen)
-    assert [objective.step for objective in record.objectives] == [0, 8, 15]
-    for objective in record.objectives:
-        losses = [objective.train_loss_nats, objective.validation_loss_nats]
-        assert six(losses) == list(numbers(published[f"checkpoint[{objective.step}]"]))
+    assert [evaluation.step for evaluation in record.evaluations] == [0, 8, 15]
+    for evaluation in record.evaluations:
+        losses = [evaluation.train_loss_nats, evaluation.validation_loss_nats]
+        assert six(losses) == list(numbers(published[f"checkpoint[{evaluation.step}]"]))
 
 
 def test_chapter_23_continuation(chapter_23, published):

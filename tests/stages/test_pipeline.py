@@ -52,7 +52,11 @@ def test_one_run_holds_parameters_curves_metrics_and_artifacts(pipeline):
     wanted = {
         *("train.loss_nats", "train.perplexity", "train.bits_per_byte", "train.accuracy"),
         *("validation.loss_nats", "validation.tokens", "oracle.k4.entropy_nats"),
-        *("kneser_ney.validation.loss_nats", "gap.above_floor_nats", "mixture.half.loss_nats"),
+        *(
+            "kneser_ney.validation.loss_nats",
+            "gap.above_floor_nats",
+            "interpolated.equal.loss_nats",
+        ),
     }
     assert wanted <= run.data.metrics.keys()
     client = MlflowClient(f"sqlite:///{pipeline.folder / 'runs/mlflow.db'}")
@@ -65,7 +69,7 @@ def test_one_run_holds_parameters_curves_metrics_and_artifacts(pipeline):
 
 def test_evaluation_repeats_the_last_objective_of_training(pipeline):
     metrics = json.loads((pipeline.folder / "artifacts/evaluation/figures.json").read_text())
-    with (pipeline.folder / "artifacts/training/objectives.csv").open() as table:
+    with (pipeline.folder / "artifacts/training/evaluations.csv").open() as table:
         *_, last = csv.DictReader(table)
     assert last["step"] == "30"
     for name in ("train", "validation"):

@@ -16,9 +16,9 @@ PLOTS = {
     "loss_by_frequency",
     "calibration",
 }
-PARTS = {"floor", "kneser_ney", "mixture", "train", "validation"}
+PARTS = {"floor", "kneser_ney", "interpolated", "train", "validation"}
 METRICS = {
-    *("floor.loss_nats", "kneser_ney.loss_nats", "mixture.loss_nats", "train.loss_nats"),
+    *("floor.loss_nats", "kneser_ney.loss_nats", "interpolated.loss_nats", "train.loss_nats"),
     *("validation.loss_nats", "validation.perplexity", "validation.bits_per_byte"),
     "validation.accuracy",
 }

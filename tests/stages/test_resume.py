@@ -16,7 +16,7 @@ from patience import PATIENCE, wait_for
 
 OUTPUTS = (
     *("artifacts/model/model.safetensors", "artifacts/training/batches.csv"),
-    *("artifacts/training/objectives.csv", "artifacts/generation/samples.json"),
+    *("artifacts/training/evaluations.csv", "artifacts/generation/samples.json"),
 )
 LONG = ("training.max_steps=3000", "training.evaluate_every=1000", "training.checkpoint_every=100")
 

@@ -108,9 +108,9 @@ def test_test_is_evaluated_and_recorded_once_and_sealing_takes_the_figure_away(s
     assert line["commit"] == git(project, "rev-parse", "HEAD").strip()
     figures = json.loads((project.folder / "artifacts/evaluation/figures.json").read_text())
     assert "test" not in figures
-    own = {"evaluation", "kneser_ney", "mixture"}
+    own = {"evaluation", "kneser_ney", "interpolated"}
     assert found.keys() == figures["validation"].keys() - {"calibration_error"} | own
-    weights = [part["mixture"]["tuned"]["model_weight"] for part in (figures, found)]
+    weights = [part["interpolated"]["tuned"]["model_weight"] for part in (figures, found)]
     assert weights[0] == weights[1]
     assert reads_test(project)
     prove(locked(project.folder))

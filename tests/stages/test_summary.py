@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from neural_ngram.evaluation.summary import show, summary
-from neural_ngram.training.loop import Objective, Record
+from neural_ngram.training.loop import Evaluation, Record
 from neural_ngram.training.progress import Lines, pace
 
 COUNTED = {
@@ -15,7 +15,9 @@ COUNTED = {
 MEASURED = {"tokens": 12345, "loss_nats": 2.5, "perplexity": 12.18, "bits_per_byte": 1.75}
 
 
-def test_each_partition_stands_beside_its_floor_and_its_rival(capsys: pytest.CaptureFixture[str]):
+def test_each_partition_stands_beside_its_floor_and_its_baseline(
+    capsys: pytest.CaptureFixture[str],
+):
     test = {"tokens": 7, "loss_nats": 900.0, "kneser_ney": {"loss_nats": 4.0}}  # no exp of 900
     metrics = {"test": test, "train": MEASURED, "validation": MEASURED, "gap": {}}
     show(summary(metrics, COUNTED, 2))
@@ -40,7 +42,7 @@ def test_no_thirty_seconds_pass_without_a_line_in_steps_or_evaluations():
     for second in range(2400):  # an evaluation until 100 s, then one step per second
         now = float(second)
         if second == 100:
-            record.objectives.append(Objective(0, 4.0, 5.0))
+            record.evaluations.append(Evaluation(0, 4.0, 5.0))
         if second >= 100:
             record.batch_losses.append(3.0)
             lines.watch(record)

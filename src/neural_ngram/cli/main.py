@@ -16,7 +16,7 @@ from neural_ngram.export.arpa import export_arpa
 from neural_ngram.ngram.storage import load_kneser_ney
 from neural_ngram.pipeline.boundary.declaration import Declaration, locked, parameters_of
 from neural_ngram.pipeline.boundary.graph import SCORER, prove, render, require_seal
-from neural_ngram.pipeline.boundary.territory import require_readable
+from neural_ngram.pipeline.boundary.rules import require_readable
 from neural_ngram.pipeline.configuration import composed
 from neural_ngram.pipeline.console import escape, require_text
 from neural_ngram.pipeline.overrides import for_dvc, for_hydra

@@ -44,7 +44,7 @@ def write_report() -> None:
             test_evaluations=lines(),
             samples=read_json(GENERATION / "samples.json"),
             settings={name: value for name, value, _ in flatten(settings)},
-            objectives=read_csv(TRAINING / "objectives.csv"),
+            evaluations=read_csv(TRAINING / "evaluations.csv"),
             parts=decomposition(run.model, figures, read_json(ORACLE / "figures.json")),
             positions=read_csv(EVALUATION / "positions.csv"),
             frequencies=read_csv(EVALUATION / "frequencies.csv"),

@@ -41,8 +41,8 @@ def export_toy_gpt(folder: Path) -> None:
 
 def _log(settings: Settings, windows: int) -> pd.DataFrame:
     losses = read_csv(TRAINING / "batches.csv")["batch_loss_nats"].to_numpy()
-    objectives = read_csv(TRAINING / "objectives.csv")
-    accuracies = dict(zip(objectives["step"], objectives["train_accuracy"], strict=True))
+    evaluations = read_csv(TRAINING / "evaluations.csv")
+    accuracies = dict(zip(evaluations["step"], evaluations["train_accuracy"], strict=True))
     return training_log(losses, accuracies, -(-windows // settings.training.batch_size))
 
 

@@ -1,8 +1,8 @@
 """What scores say: cross-entropy, perplexity, bits per byte, accuracy, and where a loss comes from.
 
-A model's validation loss is its floor, plus what capacity or optimisation left above the floor on
-train, plus the gap between train and validation. Beside it stand the rival (interpolated modified
-Kneser-Ney over the same windows) and mixtures of the two (Bengio et al. 2003, section 3.1).
+A model's validation loss is its floor, plus its excess training loss, plus its generalization gap.
+Beside it stand the baseline (interpolated modified Kneser-Ney over the same windows) and
+interpolations of the two (Bengio et al. 2003, section 3.1).
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from neural_ngram.evaluation.metrics import mean_loss
 from neural_ngram.evaluation.scoring import Scores
 from neural_ngram.model.network import Model, logits, views
-from neural_ngram.ngram.mixture import mixture_loss, tuned_weight
+from neural_ngram.ngram.interpolation import interpolated_loss, tuned_weight
 
 __all__ = [
     "Decomposition",
@@ -26,8 +26,8 @@ __all__ = [
     "few",
     "flat",
     "gap_cause",
+    "interpolations",
     "logit_rank",
-    "mixtures",
     "report",
 ]
 
@@ -38,7 +38,7 @@ COMPARED = ("loss_nats", "perplexity", "bits_per_byte", "accuracy")
 
 @dataclass(frozen=True)
 class Part:
-    """One row of the decomposition: its name, its size in nats a token, and what it means."""
+    """One row of the decomposition: its name, its size in nats per token, and what it means."""
 
     part: str
     nats: float
@@ -76,20 +76,21 @@ class Decomposition:
             Part(
                 "floor",
                 self.floor,
-                "what the context cannot tell, even to a table of all train windows",
+                "entropy of the next token given the context, on train: no model with "
+                "this context does better there",
             ),
-            Part("above the floor", self.excess, f"what {self.cause} left on train"),
+            Part("excess training loss", self.excess, f"limited by {self.cause}"),
             Part(
-                "train to validation",
+                "generalization gap",
                 self.generalization_gap,
-                "what does not carry over to new text",
+                "validation loss minus train loss",
             ),
         ]
 
     @property
     def total(self) -> Part:
         """The model's validation loss."""
-        return Part("model", self.model, "the sum of these: the model's loss on validation")
+        return Part("model", self.model, "validation loss, the sum of these")
 
     @property
     def references(self) -> list[Part]:
@@ -98,13 +99,17 @@ class Decomposition:
             Part(
                 "Kneser-Ney",
                 self.baseline,
-                "the rival's loss on validation, counting the same windows",
+                "baseline: validation loss of counts over the same windows",
             ),
-            Part("half and half", self.equally_interpolated, "the mean of both probabilities"),
             Part(
-                "tuned mixture",
+                "equal-weight interpolation",
+                self.equally_interpolated,
+                "of model and baseline",
+            ),
+            Part(
+                "tuned interpolation",
                 self.interpolated,
-                f"the model weighted {self.model_weight:.2f}, tuned on validation",
+                f"model weight {self.model_weight:.2f}, tuned on validation",
             ),
         ]
 
@@ -127,7 +132,7 @@ def compared(figures: Mapping[str, Any], parts: Decomposition) -> dict[str, dict
         "validation": few(figures["validation"]),
         "floor": {"loss_nats": parts.floor},
         "kneser_ney": {"loss_nats": parts.baseline},
-        "mixture": {"loss_nats": parts.interpolated},
+        "interpolated": {"loss_nats": parts.interpolated},
     }
 
 
@@ -145,19 +150,19 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float
             yield prefix + key, value
 
 
-def mixtures(
-    model_N: Floats, rival_N: Floats, *, weight: float | None = None
+def interpolations(
+    model_N: Floats, baseline_N: Floats, *, weight: float | None = None
 ) -> dict[str, dict[str, float]]:
-    """Losses of the half-and-half mixture and of the one with a tuned weight of the model.
+    """Losses of the equal-weight interpolation and of the one with a tuned weight of the model.
 
-    model_N, rival_N: (N,) log probabilities of the same windows, in nats.
+    model_N, baseline_N: (N,) log probabilities of the same windows, in nats.
     weight: as it was tuned on validation; None tunes it here, which only validation is for.
     """
-    tuned = tuned_weight(model_N, rival_N).weight if weight is None else weight
+    tuned = tuned_weight(model_N, baseline_N).weight if weight is None else weight
     return {
-        "half": {"loss_nats": mixture_loss(model_N, rival_N)},
+        "equal": {"loss_nats": interpolated_loss(model_N, baseline_N)},
         "tuned": {
-            "loss_nats": mixture_loss(model_N, rival_N, weight=tuned),
+            "loss_nats": interpolated_loss(model_N, baseline_N, weight=tuned),
             "model_weight": tuned,
         },
     }
@@ -168,7 +173,7 @@ def decomposition(
 ) -> Decomposition:
     """Where the validation loss of a model comes from.
 
-    figures: what `evaluate` measured of it, the mixtures included. counted: what the stage
+    figures: what `evaluate` measured of it, the interpolations included. counted: what the stage
     oracle-conditional-entropy counted.
     """
     train, validation = (figures[name]["loss_nats"] for name in ("train", "validation"))
@@ -179,9 +184,9 @@ def decomposition(
         generalization_gap=validation - train,
         model=validation,
         baseline=counted["kneser_ney"]["validation"]["loss_nats"],
-        equally_interpolated=figures["mixture"]["half"]["loss_nats"],
-        interpolated=figures["mixture"]["tuned"]["loss_nats"],
-        model_weight=figures["mixture"]["tuned"]["model_weight"],
+        equally_interpolated=figures["interpolated"]["equal"]["loss_nats"],
+        interpolated=figures["interpolated"]["tuned"]["loss_nats"],
+        model_weight=figures["interpolated"]["tuned"]["model_weight"],
         cause=gap_cause(model, figures.get("logit_table")),
     )
 

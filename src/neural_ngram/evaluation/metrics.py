@@ -29,7 +29,7 @@ def mean_loss(log_probabilities: NDArray[np.float64], *, scored_bytes: int) -> d
     """Loss, perplexity, bits per byte and tokens from (N,) log probabilities in nats.
 
     scored_bytes: the UTF-8 bytes of the text that the targets stand for. What is not finite (the
-    perplexity of a huge loss, bits a byte without bytes) is left out.
+    perplexity of a huge loss, bits per byte without bytes) is left out.
     """
     summed = -float(log_probabilities.sum())
     loss = summed / len(log_probabilities)

@@ -68,7 +68,7 @@ class Scores:
 
     @property
     def loss_nats(self) -> float:
-        """Mean cross-entropy in nats a token."""
+        """Mean cross-entropy in nats per token."""
         return self.summed_nats / self.tokens
 
     @property

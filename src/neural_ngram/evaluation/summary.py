@@ -1,4 +1,4 @@
-"""The table that an evaluation ends with: each partition between its floor and its rival."""
+"""The table that an evaluation ends with: each partition between its floor and its baseline."""
 
 import math
 import sys
@@ -11,7 +11,7 @@ from rich.table import Table
 
 __all__ = ["show", "summary"]
 
-HEADER = ("partition", "tokens", "loss", "perplexity", "bits a byte", "floor", "rival")
+HEADER = ("partition", "tokens", "loss", "perplexity", "bits per byte", "floor", "baseline")
 
 
 def summary(
@@ -28,14 +28,14 @@ def summary(
     for name in ("train", "validation", "test"):
         if name in metrics:
             own = metrics[name]
-            rival = own.get("kneser_ney") or counted["kneser_ney"][name]
+            baseline = own.get("kneser_ney") or counted["kneser_ney"][name]
             figures = (
                 f"{own['tokens']:,}",
                 f"{own['loss_nats']:.4f}",
                 f"{own.get('perplexity', math.inf):.2f}",
                 f"{own.get('bits_per_byte', math.nan):.4f}",
                 floor if name == "train" else "",
-                f"{rival['loss_nats']:.4f}",
+                f"{baseline['loss_nats']:.4f}",
             )
             rows.append((name, *figures))
     return rows

@@ -15,7 +15,7 @@ from neural_ngram.artifacts import (
     sha256_of_file,
 )
 from neural_ngram.errors import TokenizerError
-from neural_ngram.evaluation.decomposition import mixtures, report
+from neural_ngram.evaluation.decomposition import interpolations, report
 from neural_ngram.evaluation.scoring import score
 from neural_ngram.evaluation.seen import seen_in_train
 from neural_ngram.model import storage as model_storage
@@ -49,13 +49,13 @@ def figures_on_test(settings: Settings) -> tuple[dict[str, Any], int]:
     figures = report(scores, scored_bytes=described["scored_bytes"])
     unknown = tokenizers.load(TOKENIZER).unknown
     if unknown is not None:
-        figures["unknown_share"] = float((windows.targets() == unknown).mean())
+        figures["unknown_fraction"] = float((windows.targets() == unknown).mean())
     train, _ = token_windows.load(WINDOWS / "train")
     figures["windows_seen_in_train"] = seen_in_train(train, windows)
-    weight = read_json(EVALUATION / "figures.json")["mixture"]["tuned"]["model_weight"]
+    weight = read_json(EVALUATION / "figures.json")["interpolated"]["tuned"]["model_weight"]
     baseline_N = load_kneser_ney(ORACLE / "kneser_ney.safetensors").log_probabilities(windows)
     figures["kneser_ney"] = {"loss_nats": -float(baseline_N.mean())}
-    figures["mixture"] = mixtures(scores.log_probabilities, baseline_N, weight=weight)
+    figures["interpolated"] = interpolations(scores.log_probabilities, baseline_N, weight=weight)
     return figures, model.architecture.context_length
 
 

@@ -29,7 +29,7 @@ def decomposition_chart(parts: Decomposition) -> Chart:
     y = alt.Y("row:N", title=None, scale=alt.Scale(domain=rows))
     x = alt.X(
         "start:Q",
-        title="nats a token on validation",
+        title="nats per token on validation",
         scale=alt.Scale(domain=[0, 1.15 * max(each.nats for each in parts.all)]),
     )
     colour = alt.Color(

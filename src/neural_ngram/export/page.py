@@ -48,7 +48,7 @@ class Measured:
     test_evaluations: Sequence[Mapping[str, Any]]
     samples: Mapping[str, Any]
     settings: Mapping[str, object]
-    objectives: pd.DataFrame
+    evaluations: pd.DataFrame
     parts: Decomposition
     positions: pd.DataFrame
     frequencies: pd.DataFrame
@@ -86,7 +86,7 @@ def _is_of_this_split(evaluation: Mapping[str, Any], measured: Measured) -> bool
 
 def _charts(measured: Measured) -> dict[str, Chart]:
     return {
-        "curves": _curves(measured.objectives, measured.parts.baseline),
+        "curves": _curves(measured.evaluations, measured.parts.baseline),
         "decomposition": _wide(decomposition_chart(measured.parts), 200),
         "entropies": _entropies(measured.entropies),
         "positions": _bands(measured.positions, "first_place", "place in the document, from"),
@@ -115,11 +115,11 @@ def _colour(*others: str) -> alt.Color:
     return alt.Color("partition:N", title=None, scale=alt.Scale(domain=domain))
 
 
-def _curves(objectives: pd.DataFrame, baseline: float) -> Chart:
-    lines = alt.Chart(_by_partition(objectives, "step")).mark_line(point=True)
-    rival = pd.DataFrame({"part": ["Kneser-Ney"], "partition": "Kneser-Ney", "nats": baseline})
-    rule = alt.Chart(rival).mark_rule(strokeDash=[5, 4], strokeWidth=1.5)
-    nats = alt.Y("nats:Q", title="nats a token", scale=alt.Scale(zero=False))
+def _curves(evaluations: pd.DataFrame, baseline: float) -> Chart:
+    lines = alt.Chart(_by_partition(evaluations, "step")).mark_line(point=True)
+    level = pd.DataFrame({"part": ["Kneser-Ney"], "partition": "Kneser-Ney", "nats": baseline})
+    rule = alt.Chart(level).mark_rule(strokeDash=[5, 4], strokeWidth=1.5)
+    nats = alt.Y("nats:Q", title="nats per token", scale=alt.Scale(zero=False))
     colour = _colour("Kneser-Ney")
     tooltip = ["partition:N", "step:Q", alt.Tooltip("nats:Q", format=".4f")]
     return _wide(
@@ -134,7 +134,7 @@ def _entropies(entropies: pd.DataFrame) -> Chart:
         .mark_line(point=True)
         .encode(
             x=alt.X("k:O", title="tokens of context", axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("entropy_nats:Q", title="nats a token"),
+            y=alt.Y("entropy_nats:Q", title="nats per token"),
             tooltip=["k:O", alt.Tooltip("entropy_nats:Q", format=".4f"), "contexts:Q"],
         )
     )
@@ -146,7 +146,7 @@ def _bands(table: pd.DataFrame, key: str, title: str) -> Chart:
         .mark_line(point=True)
         .encode(
             x=alt.X(f"{key}:O", title=title, axis=alt.Axis(labelAngle=0, labelOverlap=True)),
-            y=alt.Y("nats:Q", title="nats a token"),
+            y=alt.Y("nats:Q", title="nats per token"),
             color=_colour(),
             tooltip=["partition:N", f"{key}:O", alt.Tooltip("nats:Q", format=".4f")],
         )

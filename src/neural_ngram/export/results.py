@@ -39,7 +39,7 @@ Written by `neural-ngram results` from the MLflow runs of this machine: for each
 newest run whose settings are exactly those of its preset (`training.threads` and `corpus.path`
 aside; the preset says where a path is needed; a setting that is younger than the run counts as
 its default). Ours is printed to six decimals and the difference is taken before any rounding.
-Losses are in nats a token; times are on the clock, of a machine that may have had other work.
+Losses are in nats per token; times are on the clock, of a machine that may have had other work.
 Test partitions are sealed, so where a source gives a figure on test, ours is on validation and the
 row says so; on Brown alone test was scored as well (`-S evaluation.unseal_test=true`; each test
 evaluation is recorded in `ledger.jsonl`). There the vocabularies differ too, and perplexities over

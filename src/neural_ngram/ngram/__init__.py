@@ -1,1 +1,1 @@
-"""What counting alone can say about a next token: the floor of a neural model, and its rival."""
+"""What counting alone can say about a next token: the floor of a neural model, and its baseline."""

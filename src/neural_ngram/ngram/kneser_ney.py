@@ -1,4 +1,4 @@
-"""The rival: an interpolated modified Kneser-Ney model over the same IDs and windows.
+"""The baseline: an interpolated modified Kneser-Ney model over the same IDs and windows.
 
 Dimension letters: V vocabulary, N windows, B rows asked for, m tokens in a gram (its order),
 G distinct grams of an order, H distinct contexts of an order (m − 1 tokens each).

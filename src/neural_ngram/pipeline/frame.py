@@ -21,7 +21,7 @@ from omegaconf import DictConfig
 from neural_ngram.errors import ConfigurationError, NeuralNgramError
 from neural_ngram.pipeline.boundary import sandbox as boundary_sandbox
 from neural_ngram.pipeline.boundary.declaration import lookup, parameters_of
-from neural_ngram.pipeline.boundary.sandbox import Walls
+from neural_ngram.pipeline.boundary.sandbox import Sandbox
 from neural_ngram.pipeline.configuration import typed
 from neural_ngram.pipeline.overrides import for_hydra
 from neural_ngram.pipeline.unfinished import mark
@@ -54,7 +54,7 @@ _LESS_MEMORY = {  # what a stage needs memory for
 }
 
 FIXED_SUMS = {"MKL_CBWR": "AVX2,STRICT", "ATEN_CPU_CAPABILITY": "avx2"}  # read as torch loads
-_walls = Walls("off")
+_sandbox = Sandbox("off")
 
 
 def enter() -> None:
@@ -62,7 +62,7 @@ def enter() -> None:
 
     It stands above all other imports of a stage's script, since no thread may run before it.
     """
-    global _walls  # noqa: PLW0603
+    global _sandbox  # noqa: PLW0603
     label = _label()
     if not Path("params.yaml").exists():
         sys.exit(
@@ -76,18 +76,18 @@ def enter() -> None:
             os.environ |= FIXED_SUMS
         if "DVC_STAGE" in os.environ:
             mark(Path.cwd(), label, given)
-        _walls = boundary_sandbox.enter(label, given)
+        _sandbox = boundary_sandbox.enter(label, given)
     except (NeuralNgramError, OSError) as problem:
         sys.exit(f"{label}: error: {problem}")
-    if _walls.kind != "landlock":
-        say(f"warning: boundary: {_walls}")
-    for path in _walls.missing():
+    if _sandbox.kind != "landlock":
+        say(f"warning: boundary: {_sandbox}")
+    for path in _sandbox.missing():
         say(f"warning: boundary: {path} is missing, so nothing that came there could be read")
 
 
-def walls() -> Walls:
+def sandbox() -> Sandbox:
     """What stands around this process."""
-    return _walls
+    return _sandbox
 
 
 def _label() -> str:
@@ -110,7 +110,7 @@ def run(stage: Callable[[Settings], object]) -> None:
         except Exception as problem:
             if INTERRUPTION.code is not None:
                 sys.exit(INTERRUPTION.code)
-            told = _walls.explanation(problem) or _told(problem)
+            told = _sandbox.explanation(problem) or _told(problem)
             if told is None:
                 raise
             sys.exit(f"{_label()}: error: {told}")

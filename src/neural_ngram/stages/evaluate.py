@@ -1,4 +1,4 @@
-"""evaluate: the trained model on train and validation, between its floor and its rival."""
+"""evaluate: the trained model on train and validation, between its floor and its baseline."""
 
 from neural_ngram.pipeline.frame import enter
 
@@ -30,8 +30,8 @@ from neural_ngram.evaluation.decomposition import (
     compared,
     decomposition,
     flat,
+    interpolations,
     logit_rank,
-    mixtures,
     report,
 )
 from neural_ngram.evaluation.scoring import Scores, score
@@ -43,7 +43,7 @@ from neural_ngram.model.network import Model
 from neural_ngram.model.threads import thread_count
 from neural_ngram.ngram.storage import load_kneser_ney
 from neural_ngram.pipeline.console import say
-from neural_ngram.pipeline.frame import run, walls
+from neural_ngram.pipeline.frame import run, sandbox
 from neural_ngram.pipeline.project import (
     EVALUATION,
     MODEL,
@@ -75,10 +75,10 @@ def main(settings: Settings) -> None:
     figures["gap"] = {
         "above_floor_nats": parts.excess,
         "train_to_validation_nats": parts.generalization_gap,
-        "above_rival_nats": parts.model - parts.baseline,
+        "above_baseline_nats": parts.model - parts.baseline,
     }
     seen = figures["validation"]["windows_seen_in_train"]
-    say(f"{seen:.1%} of the windows of validation also stand in train, target included")
+    say(f"{seen:.1%} of the windows of validation also occur in train, target included")
     for part in parts.all:
         say(f"{part.nats:8.4f} nats   {part.part}: {part.meaning}")
     show(summary(figures, counted, model.architecture.context_length))
@@ -87,7 +87,7 @@ def main(settings: Settings) -> None:
         say("this split has no test partition")
     _save(figures | no_test, parts, scored)
     with find_run(sha256_of_file(MODEL), run_name(settings), parameters(settings)) as tracked:
-        tracked.boundary("evaluate", walls().kind)
+        tracked.boundary("evaluate", sandbox().kind)
         tracked.metrics(dict(flat(figures)), settings.training.max_steps)
         tracked.metrics(dict(flat(counted)))
         tracked.metrics(dict(flat({"leakage": split_report["leakage"]})))
@@ -138,18 +138,18 @@ def _scored(
         scored[name] = windows, scores
         figures[name] = report(scores, scored_bytes=described["scored_bytes"])
         if unknown is not None:
-            figures[name]["unknown_share"] = float((windows.targets() == unknown).mean())
+            figures[name]["unknown_fraction"] = float((windows.targets() == unknown).mean())
     seen = seen_in_train(scored["train"][0], scored["validation"][0])
     figures["validation"]["windows_seen_in_train"] = seen
     return figures, scored
 
 
 def _mix(figures: dict[str, Any], scored: Scored) -> None:
-    """Add the mixtures with the rival, their weight tuned on validation."""
-    rival = load_kneser_ney(ORACLE / "kneser_ney.safetensors")
+    """Add the interpolations with the baseline, their weight tuned on validation."""
+    baseline = load_kneser_ney(ORACLE / "kneser_ney.safetensors")
     windows, scores = scored["validation"]
-    rival_N = rival.log_probabilities(windows)
-    figures["mixture"] = mixtures(scores.log_probabilities, rival_N)
+    baseline_N = baseline.log_probabilities(windows)
+    figures["interpolated"] = interpolations(scores.log_probabilities, baseline_N)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 
 from neural_ngram.artifacts import read_json, sha256_of_file, write_json
 from neural_ngram.pipeline.console import say
-from neural_ngram.pipeline.frame import run, walls
+from neural_ngram.pipeline.frame import run, sandbox
 from neural_ngram.pipeline.ledger import Evaluation, number_of, record
 from neural_ngram.pipeline.project import (
     LEDGER,
@@ -61,7 +61,7 @@ def _evaluate(settings: Settings) -> None:
     shown = few(figures) | {"evaluation": figures["evaluation"]}
     write_json(TEST / "metrics.json", {"test": shown})
     with find_run(subject["model_sha256"], run_name(settings), parameters(settings)) as tracked:
-        tracked.boundary("evaluate-test", walls().kind)
+        tracked.boundary("evaluate-test", sandbox().kind)
         tracked.metrics(dict(flat({"test": figures})), settings.training.max_steps)
         tracked.artifact(TEST, "test")
 

@@ -16,7 +16,7 @@ from neural_ngram.export.mlflow_model import package
 from neural_ngram.generation.continuation import Continuation, cycle_length
 from neural_ngram.generation.trained import MOST_IN_TURN, Trained, load
 from neural_ngram.pipeline.console import say
-from neural_ngram.pipeline.frame import run, walls
+from neural_ngram.pipeline.frame import run, sandbox
 from neural_ngram.pipeline.project import GENERATION, MODEL, TOKENIZER, parameters, run_name
 from neural_ngram.settings import GenerationSettings, Settings
 from neural_ngram.tracking.run import find_run
@@ -36,7 +36,7 @@ def main(settings: Settings) -> None:
         },
     )
     with find_run(model_sha256, run_name(settings), parameters(settings)) as tracked:
-        tracked.boundary("generate", walls().kind)
+        tracked.boundary("generate", sandbox().kind)
         method = _method(asked).replace(" ", "-")
         tracked.artifact(GENERATION, f"generation/{method}-seed-{asked.seed}")
         tracked.artifact(TOKENIZER, "tokenizer")

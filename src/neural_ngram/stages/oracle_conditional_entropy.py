@@ -1,4 +1,4 @@
-"""oracle-conditional-entropy: what counting says of the windows: the floor and the rival."""
+"""oracle-conditional-entropy: what counting says of the windows: the floor and the baseline."""
 
 from neural_ngram.pipeline.frame import enter
 
@@ -26,13 +26,13 @@ def main(settings: Settings) -> None:
     train, origin = token_windows.load(WINDOWS / "train")
     validation, described = token_windows.load(WINDOWS / "validation")
     entropies = conditional_entropies(train)
-    rival = KneserNey.fit(
+    baseline = KneserNey.fit(
         train,
         vocabulary_size=origin["vocabulary_size"],
         order=settings.oracle.order or train.context_length + 1,
     )
     losses = {
-        name: mean_loss(rival.log_probabilities(part), scored_bytes=scored_bytes)
+        name: mean_loss(baseline.log_probabilities(part), scored_bytes=scored_bytes)
         for name, part, scored_bytes in (
             ("train", train, origin["scored_bytes"]),
             ("validation", validation, described["scored_bytes"]),
@@ -40,15 +40,15 @@ def main(settings: Settings) -> None:
     }
     table = pd.DataFrame(map(asdict, entropies)).rename(columns={"order": "k"})
     write_csv(ORACLE / "entropies.csv", table)
-    discounts = [{"order": n, **asdict(of)} for n, of in enumerate(rival.discounts, start=1)]
+    discounts = [{"order": n, **asdict(of)} for n, of in enumerate(baseline.discounts, start=1)]
     write_csv(ORACLE / "discounts.csv", pd.DataFrame(discounts))
-    save_kneser_ney(rival, ORACLE / "kneser_ney.safetensors")
+    save_kneser_ney(baseline, ORACLE / "kneser_ney.safetensors")
     floors = {f"k{entropy.order}": {"entropy_nats": entropy.entropy_nats} for entropy in entropies}
     write_json(ORACLE / "figures.json", {"oracle": floors, "kneser_ney": losses})
     told = [f"H(next | last {e.order}) = {e.entropy_nats:.4f}" for e in entropies]
     say(", ".join(told if len(told) < 10 else [*told[:8], "…", told[-1]]) + " nats")
     say(
-        f"Kneser-Ney of order {rival.order}: train {losses['train']['loss_nats']:.4f}, "
+        f"Kneser-Ney of order {baseline.order}: train {losses['train']['loss_nats']:.4f}, "
         f"validation {losses['validation']['loss_nats']:.4f} nats"
     )
 

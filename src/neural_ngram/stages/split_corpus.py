@@ -64,7 +64,7 @@ def main(settings: Settings) -> None:
         say("there is no test partition: train and validation take all of the text")
     for name, found in leakage.items():
         say(
-            f"{name}: {found['same_text_in_train']:.1%} of the documents also stand in train, "
+            f"{name}: {found['same_text_in_train']:.1%} of the documents also occur in train, "
             f"{found['near_duplicate_in_train']:.1%} have a near duplicate there"
         )
 

@@ -20,7 +20,7 @@ from neural_ngram.model.architecture import parameter_count
 from neural_ngram.model.network import Model
 from neural_ngram.model.threads import thread_count
 from neural_ngram.pipeline.console import say
-from neural_ngram.pipeline.frame import run, walls
+from neural_ngram.pipeline.frame import run, sandbox
 from neural_ngram.pipeline.project import (
     MODEL,
     SPLITS,
@@ -71,7 +71,7 @@ def main(settings: Settings) -> float:
     checkpoints = Checkpoints(cache() / "checkpoints", _identity(settings), say)
     with checkpoints.lock():
         with start_run(run_name(settings), described, checkpoints.key, live=True) as tracked:
-            tracked.boundary("train", walls().kind)
+            tracked.boundary("train", sandbox().kind)
             tracked.kill(checkpoints.abandoned())
             for name, origin in origins.items():
                 tracked.dataset(name, origin["documents_sha256"], WINDOWS / name)
@@ -82,13 +82,13 @@ def main(settings: Settings) -> float:
             ):
                 record = resume(model, windows, settings, _both(show, send), checkpoints)
             say(
-                f"the first loss was {record.objectives[0].train_loss_nats:.4f} nats, beside "
+                f"the first loss was {record.evaluations[0].train_loss_nats:.4f} nats, beside "
                 f"ln V = {math.log(architecture.vocabulary_size):.4f} of a model that knows nothing"
             )
             _save(model, record, origins["train"])
             evidence |= losses(record) | {"sha256": _hashes(origins)}
             # What this process cannot open, it neither encoded nor scored.
-            evidence["test_text_encoded_or_scored"] = not walls().close(SPLITS / "test.parquet")
+            evidence["test_text_encoded_or_scored"] = not sandbox().close(SPLITS / "test.parquet")
             if settings.training.replay:
                 again = untrained(architecture, settings)
                 repeated = train(again, windows, settings.optimizer, settings.training)
@@ -136,7 +136,7 @@ def _save(model: Model, record: Record, origin: dict[str, Any]) -> None:
     )
     if record.kept_step < len(record.batch_losses):
         say(f"kept the weights of step {record.kept_step:,}, the best on validation")
-    write_csv(TRAINING / "objectives.csv", pd.DataFrame(map(asdict, record.objectives)))
+    write_csv(TRAINING / "evaluations.csv", pd.DataFrame(map(asdict, record.evaluations)))
     losses = pd.DataFrame({"batch_loss_nats": record.batch_losses})
     losses.insert(0, "step", range(1, len(losses) + 1))
     write_csv(TRAINING / "batches.csv", losses)

@@ -110,23 +110,23 @@ class Batches:
         B, C = self.settings.batch_size, self.windows.context_length
         tokens = torch.from_numpy(self.windows.contexts(rows).astype(np.int64).ravel())
         row = np.arange(len(rows)) % B
-        cells = torch.from_numpy(row * self.vocabulary_size + self.windows.targets(rows))
-        return map(Batch, torch.split(tokens, B * C), torch.split(cells, B))
+        flat_targets = torch.from_numpy(row * self.vocabulary_size + self.windows.targets(rows))
+        return map(Batch, torch.split(tokens, B * C), torch.split(flat_targets, B))
 
     def _shared(self, rows: NDArray[np.int64]) -> Iterator[Batch]:
         """Each distinct context of a batch in a row of its own."""
         contexts, V = self.windows.distinct, self.vocabulary_size
         for start in range(0, len(rows), self.settings.batch_size):
             batch = rows[start : start + self.settings.batch_size]
-            sharing_U = np.bincount(contexts.context_of[batch], minlength=len(contexts))
-            present_R = np.flatnonzero(sharing_U)
+            multiplicity_U = np.bincount(contexts.context_of[batch], minlength=len(contexts))
+            present_R = np.flatnonzero(multiplicity_U)
             row_of = np.empty(len(contexts), dtype=np.int64)
             row_of[present_R] = np.arange(len(present_R))
-            cells = row_of[contexts.context_of[batch]] * V + self.windows.targets(batch)
+            flat_targets = row_of[contexts.context_of[batch]] * V + self.windows.targets(batch)
             yield Batch(
                 torch.from_numpy(contexts.tokens[present_R].ravel()),
-                torch.from_numpy(np.sort(cells)),
-                torch.from_numpy(sharing_U[present_R, None]).to(self.dtype),
+                torch.from_numpy(np.sort(flat_targets)),
+                torch.from_numpy(multiplicity_U[present_R, None]).to(self.dtype),
             )
 
 

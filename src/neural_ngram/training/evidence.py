@@ -111,11 +111,11 @@ def contrast(train: Windows, learned_width: int) -> dict[str, Any] | None:
 
 def losses(record: Record) -> dict[str, Any]:
     """The full losses of a run, and how far validation fell; negative when it rose."""
-    first = record.objectives[0]
+    first = record.evaluations[0]
     return {
         "losses_nats": {
             str(o.step): {"train": o.train_loss_nats, "validation": o.validation_loss_nats}
-            for o in record.objectives
+            for o in record.evaluations
         },
         "validation_improvement_nats": first.validation_loss_nats
         - record.kept.validation_loss_nats,

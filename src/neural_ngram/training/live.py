@@ -40,7 +40,7 @@ class _Curves:
         self.tracked, self.batch_size, self.clock = tracked, batch_size, clock
         self.rates = learning_rates(settings.optimizer, settings.training.max_steps)
         self.record: Record | None = None
-        self.steps = self.objectives = 0
+        self.steps = self.evaluations = 0
         self.sent = clock()
         self.done, self.seen = 0, self.sent
         self.timed, self.seconds = 0, 0.0
@@ -52,7 +52,7 @@ class _Curves:
             self.timed += done - self.done
             self.seconds += now - self.seen
         self.record, self.done, self.seen = record, done, now
-        if len(record.objectives) > self.objectives or now - self.sent >= EVERY:
+        if len(record.evaluations) > self.evaluations or now - self.sent >= EVERY:
             self.send()
 
     def send(self) -> None:
@@ -64,11 +64,11 @@ class _Curves:
             speed = self.timed * self.batch_size / self.seconds
             self.tracked.metric("tokens_per_second", speed, done)
             self.timed, self.seconds = 0, 0.0
-        for objective in self.record.objectives[self.objectives :]:
-            full = {"train": objective.train_loss_nats}
-            full["validation"] = objective.validation_loss_nats
-            self.tracked.metrics({f"{k}.loss_nats": v for k, v in full.items()}, objective.step)
-        self.objectives, self.sent = len(self.record.objectives), self.clock()
+        for evaluation in self.record.evaluations[self.evaluations :]:
+            full = {"train": evaluation.train_loss_nats}
+            full["validation"] = evaluation.validation_loss_nats
+            self.tracked.metrics({f"{k}.loss_nats": v for k, v in full.items()}, evaluation.step)
+        self.evaluations, self.sent = len(self.record.evaluations), self.clock()
         self.tracked.flush()
 
     def _losses(self, losses: list[float]) -> int:

@@ -1,4 +1,4 @@
-"""The training loop: batches, gradients, steps; full objectives at chosen steps."""
+"""The training loop: batches, gradients, steps; full evaluations at chosen steps."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -22,14 +22,14 @@ from neural_ngram.training.checkpoints import Checkpoints, State
 from neural_ngram.training.gradients.choice import gradients_of
 from neural_ngram.training.optimizer import Optimizer, learning_rates
 
-__all__ = ["Objective", "Record", "resume", "train"]
+__all__ = ["Evaluation", "Record", "resume", "train"]
 
 DROPOUT_STREAM = 0x5851F42D4C957F2D
 WATCH_EVERY = 1.0  # seconds
 
 
 @dataclass(frozen=True)
-class Objective:
+class Evaluation:
     """Full losses in nats, and shares of targets that were most probable, after `step` updates."""
 
     step: int
@@ -44,18 +44,18 @@ class Record:
     """What training measured.
 
     batch_losses: nats of each step's batch before its update, under that step's dropout.
-    objectives: full losses, of the averaged weights when they are averaged.
+    evaluations: full losses, of the averaged weights when they are averaged.
     kept_step: after how many updates the weights stood that the model ends with.
     """
 
     batch_losses: list[float] = field(default_factory=list)
-    objectives: list[Objective] = field(default_factory=list)
+    evaluations: list[Evaluation] = field(default_factory=list)
     kept_step: int = 0
 
     @property
-    def kept(self) -> Objective:
+    def kept(self) -> Evaluation:
         """The losses of the weights that the model ends with."""
-        return next(each for each in self.objectives if each.step == self.kept_step)
+        return next(each for each in self.evaluations if each.step == self.kept_step)
 
 
 def train(
@@ -67,9 +67,9 @@ def train(
 ) -> Record:
     """Train the model in place on `windows["train"]`; `windows["validation"]` is only scored.
 
-    Full objectives are taken at step 0, every `evaluate_every` steps and at the last step, which is
-    fixed beforehand unless `patience` is set. `watch` is called before and after each of them, and
-    about once per second.
+    Full evaluations take place at step 0, every `evaluate_every` steps and at the last step, which
+    is fixed beforehand unless `patience` is set. `watch` is called before and after each of them,
+    and about once per second.
 
     Raises TrainingError at the first step whose loss or gradient is not finite, before its update,
     and ModelError when the windows do not belong to the model.
@@ -185,10 +185,10 @@ class Run:
             broken = weights[~weights.isfinite()]
             if len(broken):
                 self._refuse(float(broken[0]), f"{name} after step {step}", step)
-        objectives = [tuple(vars(objective).values()) for objective in self.record.objectives]
+        evaluations = [tuple(vars(evaluation).values()) for evaluation in self.record.evaluations]
         arrays = {
             "batch_losses": np.array(self.record.batch_losses),
-            "objectives": np.array(objectives, dtype=np.float64),
+            "evaluations": np.array(evaluations, dtype=np.float64),
         } | {name: tensor.numpy() for name, tensor in self._tensors().items()}
         position = self.sampler.position
         return State(step, arrays, (position.state, position.taken), self.dropout.state)
@@ -198,8 +198,8 @@ class Run:
         for name, tensor in self._tensors().items():
             tensor.copy_(torch.from_numpy(saved.arrays[name].copy()))
         self.record.batch_losses = saved.arrays["batch_losses"].tolist()
-        self.record.objectives = [
-            Objective(int(step), *losses) for step, *losses in saved.arrays["objectives"].tolist()
+        self.record.evaluations = [
+            Evaluation(int(step), *losses) for step, *losses in saved.arrays["evaluations"].tolist()
         ]
         self.taken = saved.step
         self.batches = self.sampler.after(saved.step, Position(*saved.position))
@@ -238,11 +238,11 @@ class Run:
             whole = score(self.model, self.scored, batch_size=4096)
             scores = whole.parts([len(part) for part in self.windows.values()])
             train, validation = (each.loss_nats for each in scores)
-            losses = [objective.validation_loss_nats for objective in self.record.objectives]
+            losses = [evaluation.validation_loss_nats for evaluation in self.record.evaluations]
             if self.best is not None and validation < min(losses, default=math.inf):
                 self.best.copy_(self.model.flat)
         accuracies = (each.accuracy for each in scores)
-        self.record.objectives.append(Objective(step, train, validation, *accuracies))
+        self.record.evaluations.append(Evaluation(step, train, validation, *accuracies))
         self._refuse(train, f"the full loss on train after step {step}", step)
         self._refuse(validation, f"the full loss on validation after step {step}", step)
 
@@ -251,19 +251,19 @@ class Run:
         return (
             self.best is not None
             and self.settings.patience is not None
-            and len(self.record.objectives) - 1 - self._best_number() >= self.settings.patience
+            and len(self.record.evaluations) - 1 - self._best_number() >= self.settings.patience
         )
 
     def _best_number(self) -> int:
-        losses = [objective.validation_loss_nats for objective in self.record.objectives]
+        losses = [evaluation.validation_loss_nats for evaluation in self.record.evaluations]
         return losses.index(min(losses))
 
     def keep(self) -> None:
         """Put the weights in the model that training ends with."""
-        self.record.kept_step = self.record.objectives[-1].step
+        self.record.kept_step = self.record.evaluations[-1].step
         if self.best is not None:
             self.model.flat.copy_(self.best)
-            self.record.kept_step = self.record.objectives[self._best_number()].step
+            self.record.kept_step = self.record.evaluations[self._best_number()].step
         elif self.average is not None:
             self.model.flat.copy_(self.average)
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from neural_ngram.pipeline.console import say
-from neural_ngram.training.loop import Objective, Record
+from neural_ngram.training.loop import Evaluation, Record
 
 __all__ = ["Lines", "pace", "progress"]
 
@@ -20,7 +20,7 @@ SILENCE = 25.0  # seconds after which a line comes that says no more than how fa
 
 @contextmanager
 def progress(steps: int, batch_size: int) -> Iterator[Callable[[Record], None]]:
-    """A function to call with the record so far; objectives are printed as they come.
+    """A function to call with the record so far; evaluations are printed as they come.
 
     Where there is no bar, a line comes at least every 30 seconds, also during an evaluation.
     """
@@ -86,7 +86,7 @@ def pace(
 
 
 class Lines:
-    """A line for each objective, and one whenever there was none for long."""
+    """A line for each evaluation, and one whenever there was none for long."""
 
     def __init__(
         self,
@@ -99,12 +99,12 @@ class Lines:
         self.told, self.speed, self.last = 0, "", clock()
 
     def watch(self, record: Record) -> None:
-        """Write the objectives that are new."""
+        """Write the evaluations that are new."""
         self.losses = record.batch_losses
         self.speed = self.measured(len(self.losses))
-        for objective in record.objectives[self.told :]:
-            self._line(_losses(objective))
-        self.told = len(record.objectives)
+        for evaluation in record.evaluations[self.told :]:
+            self._line(_losses(evaluation))
+        self.told = len(record.evaluations)
 
     def beat(self) -> None:
         """Write how far the steps are when nothing was written for long."""
@@ -118,8 +118,8 @@ class Lines:
         self.write(f"{text}   {self.speed}".rstrip())
 
 
-def _losses(objective: Objective) -> str:
+def _losses(evaluation: Evaluation) -> str:
     return (
-        f"step {objective.step:>7,}   train {objective.train_loss_nats:.4f}   "
-        f"validation {objective.validation_loss_nats:.4f} nats"
+        f"step {evaluation.step:>7,}   train {evaluation.train_loss_nats:.4f}   "
+        f"validation {evaluation.validation_loss_nats:.4f} nats"
     )

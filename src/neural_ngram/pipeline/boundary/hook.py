@@ -13,7 +13,7 @@ from traceback import walk_tb
 from typing import Any
 
 from neural_ngram.errors import BoundaryError
-from neural_ngram.pipeline.boundary.territory import DECLARED, Territory
+from neural_ngram.pipeline.boundary.rules import DECLARED, Rules
 
 __all__ = ["explanation", "watch"]
 
@@ -23,7 +23,7 @@ _ACCESS = os.O_WRONLY | os.O_RDWR
 _WORD = re.compile(r"[^\s'\"\[\](),;]{1,4096}")
 
 
-def watch(territory: Territory) -> None:
+def watch(territory: Rules) -> None:
     """Refuse reads of closed files from now on; there is no way to take a hook away.
 
     The hook raises BoundaryError.
@@ -31,7 +31,7 @@ def watch(territory: Territory) -> None:
     sys.addaudithook(_hook(territory))
 
 
-def _hook(territory: Territory) -> Callable[..., None]:
+def _hook(territory: Rules) -> Callable[..., None]:
     def refuse(name: str, rule: str | None) -> None:
         if rule:
             raise BoundaryError(territory.refusal(name, rule))
@@ -76,7 +76,7 @@ def _placed(path: str | bytes, folder: int) -> str:
     return name if folder < 0 or name.startswith("/") else f"/proc/self/fd/{folder}/{name}"
 
 
-def explanation(problem: BaseException, territory: Territory) -> str | None:
+def explanation(problem: BaseException, territory: Rules) -> str | None:
     """What the boundary says of a failure, where compiled code or a child met Landlock.
 
     None when nothing in the failure, or in what caused it, tells of a refused read.

@@ -27,18 +27,18 @@ from neural_ngram.pipeline.boundary import landlock
 from neural_ngram.pipeline.boundary.declaration import declarations, lookup, named
 from neural_ngram.pipeline.boundary.graph import prove
 from neural_ngram.pipeline.boundary.hook import explanation, watch
-from neural_ngram.pipeline.boundary.territory import Territory, territory
+from neural_ngram.pipeline.boundary.rules import Rules, rules
 from neural_ngram.pipeline.project import STORE, dvc_root
 
 KINDS = ("off", "audit", "landlock")  # from the weakest to the strongest
 
 
 @dataclass(frozen=True)
-class Walls:
+class Sandbox:
     """What stands around a stage: `kind` is one of KINDS."""
 
     kind: str
-    territory: Territory | None = None
+    territory: Rules | None = None
 
     def close(self, path: Path) -> bool:
         """Whether a path is closed to the stage."""
@@ -64,7 +64,7 @@ class Walls:
         }[self.kind]
 
 
-def enter(stage: str, parameters: Mapping[str, Any]) -> Walls:
+def enter(stage: str, parameters: Mapping[str, Any]) -> Sandbox:
     """Close what `stage` does not declare, for the rest of this process.
 
     Raises BoundaryError when dvc.yaml does not declare the stage, when its stages would carry test
@@ -73,11 +73,11 @@ def enter(stage: str, parameters: Mapping[str, Any]) -> Walls:
     """
     mode = lookup(parameters, "boundary.mode")
     if mode == "off":
-        return Walls("off")
+        return Sandbox("off")
     here, root = Path.cwd(), dvc_root()
     stages = declarations(here, parameters)
     prove(stages, root=here)
-    land = territory(named(stages, stage, here), (here, root), parameters)
+    land = rules(named(stages, stage, here), (here, root), parameters)
     _require_python(land)
     kind = "landlock" if mode != "audit" and landlock.version() else "audit"
     for folder in (*map(Path, land.made), root / STORE):
@@ -88,7 +88,7 @@ def enter(stage: str, parameters: Mapping[str, Any]) -> Walls:
         _move_temporary_files(land)
         landlock.restrict(landlock.pieces(land.closed, land.opened))
     watch(land)
-    return Walls(kind, land)
+    return Sandbox(kind, land)
 
 
 def _make(folder: Path) -> None:
@@ -105,7 +105,7 @@ def _unmake(folders: list[Path]) -> None:
             folder.rmdir()
 
 
-def _require_python(land: Territory) -> None:
+def _require_python(land: Rules) -> None:
     for path in (sys.prefix, sys.base_prefix):
         rule = land.rule_against(path)
         if rule:
@@ -125,11 +125,11 @@ def _require_one_thread(stage: str) -> None:
         )
 
 
-def _above(land: Territory) -> set[str]:
+def _above(land: Rules) -> set[str]:
     return {str(parent) for place in (*land.closed, *land.opened) for parent in Path(place).parents}
 
 
-def _make_store(land: Territory, root: Path) -> None:
+def _make_store(land: Rules, root: Path) -> None:
     """Make MLflow's folder; a new file beside a closed folder could not be read back.
 
     SQLite makes a journal beside its database and must read it.
@@ -148,7 +148,7 @@ def _make_store(land: Territory, root: Path) -> None:
         _make(folder)
 
 
-def _move_temporary_files(land: Territory) -> None:
+def _move_temporary_files(land: Rules) -> None:
     """A folder of its own for temporary files when the project itself lies in the usual one."""
     if os.path.realpath(tempfile.gettempdir()) in _above(land):
         folder = tempfile.mkdtemp(prefix="neural-ngram-")

@@ -28,6 +28,6 @@ class Autograd:
         context_RC = batch.tokens.view(-1, self.model.architecture.context_length)
         with torch.enable_grad():
             log_p_RV = logits(self.model, context_RC, masks).log_softmax(dim=1)
-            loss = -log_p_RV.flatten()[batch.cells].mean()
+            loss = -log_p_RV.flatten()[batch.flat_targets].mean()
         torch.autograd.backward(loss)
         return float(loss.detach())

@@ -11,10 +11,10 @@ class Batch(NamedTuple):
     """B windows in R rows: those with the same context share a row, or each has its own.
 
     tokens: (R * C,) the contexts' token IDs, row by row.
-    cells: (B,) row * V + target of each window, rows ascending.
-    sharing: (R, 1) how many windows share each row, in the model's type; None: one each.
+    flat_targets: (B,) row * V + target of each window, rows ascending.
+    multiplicity: (R, 1) how many windows share each row, in the model's type; None: one each.
     """
 
     tokens: Tensor
-    cells: Tensor
-    sharing: Tensor | None = None
+    flat_targets: Tensor
+    multiplicity: Tensor | None = None

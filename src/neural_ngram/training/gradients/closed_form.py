@@ -48,7 +48,7 @@ class ClosedForm:
 
     def __call__(self, batch: Batch, masks: Sequence[Tensor] = ()) -> float:
         """The loss; the gradient buffers are overwritten."""
-        shape = batch.tokens.numel(), batch.cells.numel()
+        shape = batch.tokens.numel(), batch.flat_targets.numel()
         if shape != self.shape:
             self._change_to(shape)
         return self.passes[shape](batch, masks)
@@ -117,7 +117,7 @@ class _Chunk(NamedTuple):
 
     rows: slice
     logits: Tensor
-    cells: Tensor
+    flat_logits: Tensor
     sums: Tensor | None
     forward: Callable[[], None]
     backward: Callable[[], None]
@@ -161,39 +161,43 @@ class _Output:
             self.chunks.append(_Chunk(chunk, y_RV, y_RV.view(-1), sums, *calls))
 
     def __call__(self, batch: Batch) -> float:
-        cells, sharing, total = batch.cells, batch.sharing, 0.0
+        flat_targets, multiplicity, total = batch.flat_targets, batch.multiplicity, 0.0
         for chunk in self.chunks:
             if len(self.chunks) > 1:
-                cells = self._cells(batch.cells, chunk.rows)
-                sharing = None if batch.sharing is None else batch.sharing[chunk.rows]
-            nats = None if chunk.sums is None else self._by_sums(chunk, chunk.sums, cells)
-            total += self._by_softmax(chunk, cells, sharing) if nats is None else nats
+                flat_targets = self._targets_in(batch.flat_targets, chunk.rows)
+                multiplicity = (
+                    None if batch.multiplicity is None else batch.multiplicity[chunk.rows]
+                )
+            nats = None if chunk.sums is None else self._by_sums(chunk, chunk.sums, flat_targets)
+            total += self._by_softmax(chunk, flat_targets, multiplicity) if nats is None else nats
             chunk.backward()
         return total / len(self.ones)
 
-    def _by_softmax(self, chunk: _Chunk, cells: Tensor, sharing: Tensor | None) -> float:
-        """Summed negative log-likelihood of the cells; leaves its gradient in y.
+    def _by_softmax(
+        self, chunk: _Chunk, flat_targets: Tensor, multiplicity: Tensor | None
+    ) -> float:
+        """Summed negative log-likelihood of the targets; leaves its gradient in y.
 
         A probability too small for its type is looked up again as a logarithm.
         """
-        y_RV, all_cells = chunk.logits, chunk.cells
+        y_RV, flat = chunk.logits, chunk.flat_logits
         chunk.forward()
         torch.softmax(y_RV, 1, out=y_RV)
-        log_p_B = all_cells.index_select(0, cells).log_()
+        log_p_B = flat.index_select(0, flat_targets).log_()
         nats: float = -log_p_B.sum().item()
         if nats >= self.most_nats and -float(log_p_B.amin()) >= self.most_nats:
             chunk.forward()
-            nats = -float(y_RV.log_softmax(1).view(-1).index_select(0, cells).sum())
+            nats = -float(y_RV.log_softmax(1).view(-1).index_select(0, flat_targets).sum())
             torch.softmax(y_RV, 1, out=y_RV)
-        if sharing is not None:
-            y_RV.mul_(sharing)
-        ones = self.ones if len(cells) == len(self.ones) else self.ones[: len(cells)]
-        all_cells.index_add_(0, cells, ones, alpha=-1.0)
+        if multiplicity is not None:
+            y_RV.mul_(multiplicity)
+        ones = self.ones if len(flat_targets) == len(self.ones) else self.ones[: len(flat_targets)]
+        flat.index_add_(0, flat_targets, ones, alpha=-1.0)
         if chunk.sums is not None:
             chunk.sums.fill_(1)
         return nats
 
-    def _by_sums(self, chunk: _Chunk, sums: Tensor, cells: Tensor) -> float | None:
+    def _by_sums(self, chunk: _Chunk, sums: Tensor, flat_targets: Tensor) -> float | None:
         """The same for one cell a row, but for a factor of each row, which it leaves in `sums`.
 
         Softmax first searches each row for its largest logit and subtracts it, so that no
@@ -203,20 +207,20 @@ class _Output:
         then None is returned, before anything is spoilt that `_by_softmax` does not compute anew.
         """
         chunk.forward()
-        logit_B = chunk.cells.index_select(0, cells)
+        logit_B = chunk.flat_logits.index_select(0, flat_targets)
         torch.sum(chunk.logits.exp_(), 1, keepdim=True, out=sums)
         log_sum_B = sums.log().view(-1)
         low, high = torch.aminmax(log_sum_B)
         if not (low.item() > -self.most_nats / 2 and high.item() < self.most_nats / 2):
             return None
         nats: float = (log_sum_B - logit_B).sum().item()
-        chunk.cells.index_add_(0, cells, sums.view(-1), alpha=-1.0)
+        chunk.flat_logits.index_add_(0, flat_targets, sums.view(-1), alpha=-1.0)
         sums.reciprocal_()
         return nats
 
-    def _cells(self, cells: Tensor, rows: slice) -> Tensor:
-        """The cells that lie in some of the rows, counted from the first of them."""
+    def _targets_in(self, flat_targets: Tensor, rows: slice) -> Tensor:
+        """The flat target indices that lie in some of the rows, counted from the first of them."""
         borders = torch.tensor([rows.start * self.V, rows.stop * self.V])
-        first, last = torch.searchsorted(cells, borders).tolist()
-        inside: Tensor = cells[first:last] - rows.start * self.V
+        first, last = torch.searchsorted(flat_targets, borders).tolist()
+        inside: Tensor = flat_targets[first:last] - rows.start * self.V
         return inside

@@ -19,7 +19,7 @@ from neural_ngram.errors import BoundaryError
 from neural_ngram.pipeline.boundary.declaration import Declaration, lookup
 from neural_ngram.pipeline.boundary.stores import dvc_stores, git_stores
 
-__all__ = ["DECLARED", "Territory", "require_readable", "territory"]
+__all__ = ["DECLARED", "Rules", "require_readable", "rules"]
 
 SPLITTER = "split-corpus"
 RAW = "data/raw"
@@ -40,7 +40,7 @@ _PLACES = {
 
 
 @dataclass(frozen=True)
-class Territory:
+class Rules:
     """Real paths that are closed to a stage, each with its rule, and those opened within them.
 
     made: folders of the stage's outputs that must exist before the walls stand.
@@ -75,9 +75,7 @@ class Territory:
         )
 
 
-def territory(
-    declared: Declaration, roots: tuple[Path, Path], parameters: Mapping[str, Any]
-) -> Territory:
+def rules(declared: Declaration, roots: tuple[Path, Path], parameters: Mapping[str, Any]) -> Rules:
     """The territory of a stage; `roots` are the working directory and the root of DVC's project.
 
     Raises BoundaryError when an output has no folder of its own under data/ or artifacts/, when a
@@ -97,7 +95,7 @@ def territory(
     opened |= {os.path.realpath(root) for root in roots}
     reads = (os.path.realpath(here / name) for name in declared.reads)
     needed = tuple(path for path in reads if _rule(path, closed) not in (None, _CORPUS))
-    return Territory(declared.stage, closed, frozenset(opened | made), tuple(sorted(made)), needed)
+    return Rules(declared.stage, closed, frozenset(opened | made), tuple(sorted(made)), needed)
 
 
 def require_readable(

@@ -1,8 +1,8 @@
-"""Two models in one: the mean loss of a mixture, and the weight that makes it smallest.
+"""Two models in one: the mean loss of an interpolation, and the weight that makes it smallest.
 
 Dimension letter: N windows.
 
-Bengio et al. (2003), section 3.1, mix the neural model with a trigram half and half.
+Bengio et al. (2003), section 3.1, mix the neural model with a trigram equal-weight interpolation.
 """
 
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ import numpy as np
 from neural_ngram.errors import ModelError
 from neural_ngram.ngram.counts import Floats
 
-__all__ = ["Mixture", "mixture_loss", "tuned_weight"]
+__all__ = ["Interpolation", "interpolated_loss", "tuned_weight"]
 
 BISECTIONS = 52
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mixture:
-    """The first model's weight in the mixture, and the mean loss in nats that it brings."""
+class Interpolation:
+    """The first model's weight in the interpolation, and the mean loss in nats that it brings."""
 
     weight: float
     loss_nats: float
 
 
-def mixture_loss(first_N: Floats, second_N: Floats, *, weight: float = 0.5) -> float:
+def interpolated_loss(first_N: Floats, second_N: Floats, *, weight: float = 0.5) -> float:
     """−mean ln (weight · p_first + (1 − weight) · p_second), in nats.
 
     first_N, second_N: (N,) ln p(target | context) of the two models over the same windows.
@@ -34,18 +34,18 @@ def mixture_loss(first_N: Floats, second_N: Floats, *, weight: float = 0.5) -> f
     """
     _check(first_N, second_N)
     if not 0 <= weight <= 1:
-        raise ModelError(f"a mixture weight of {weight} is no weight; give one from 0 to 1")
+        raise ModelError(f"an interpolation weight of {weight} is no weight; give one from 0 to 1")
     with np.errstate(divide="ignore"):
         logs = np.log(weight), np.log1p(-weight)
     return -float(np.logaddexp(logs[0] + first_N, logs[1] + second_N).mean())
 
 
-def tuned_weight(first_N: Floats, second_N: Floats) -> Mixture:
+def tuned_weight(first_N: Floats, second_N: Floats) -> Interpolation:
     """The weight of the first model with the smallest loss; tune it on validation windows only.
 
     The loss is convex in the weight, so its derivative, which rises, is bisected to the last bit.
 
-    Raises ModelError as `mixture_loss` does.
+    Raises ModelError as `interpolated_loss` does.
     """
     _check(first_N, second_N)
     scale = np.maximum(np.maximum(first_N, second_N), np.finfo(np.float64).min)
@@ -57,8 +57,8 @@ def tuned_weight(first_N: Floats, second_N: Floats) -> Mixture:
         slope = np.sum((first - second)[mixed > 0] / mixed[mixed > 0])
         low, high = (weight, high) if slope > 0 else (low, weight)
     weight = low if low == 0 else high if high == 1 else (low + high) / 2
-    loss = mixture_loss(first_N, second_N, weight=weight)
-    return Mixture(weight=weight, loss_nats=loss)
+    loss = interpolated_loss(first_N, second_N, weight=weight)
+    return Interpolation(weight=weight, loss_nats=loss)
 
 
 def _check(first_N: Floats, second_N: Floats) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neural_ngram.errors import ModelError
-from neural_ngram.ngram.mixture import mixture_loss, tuned_weight
+from neural_ngram.ngram.interpolation import interpolated_loss, tuned_weight
 
 log_probabilities = st.lists(
     st.tuples(st.floats(-30, 0), st.floats(-30, 0)), min_size=1, max_size=30
@@ -16,14 +16,14 @@ log_probabilities = st.lists(
 def test_half_and_half_is_the_mean_of_the_probabilities():
     first, second = np.log([0.5, 0.1]), np.log([0.25, 0.3])
     expected = -(log(0.375) + log(0.2)) / 2
-    assert mixture_loss(first, second) == pytest.approx(expected)
+    assert interpolated_loss(first, second) == pytest.approx(expected)
 
 
 def test_all_the_weight_on_one_model_is_that_model_even_where_the_other_has_no_hope():
     first, nothing = np.log([0.5, 0.1]), np.array([-np.inf, -np.inf])
-    assert mixture_loss(first, nothing, weight=1) == pytest.approx(-first.mean())
-    assert mixture_loss(nothing, first, weight=0) == pytest.approx(-first.mean())
-    assert mixture_loss(nothing, first, weight=1) == np.inf
+    assert interpolated_loss(first, nothing, weight=1) == pytest.approx(-first.mean())
+    assert interpolated_loss(nothing, first, weight=0) == pytest.approx(-first.mean())
+    assert interpolated_loss(nothing, first, weight=1) == np.inf
 
 
 def test_weight_tuned_by_hand():
@@ -52,15 +52,15 @@ def test_no_weight_beats_the_tuned_one(pair, weight):
     first, second = pair
     tuned = tuned_weight(first, second)
     assert 0 <= tuned.weight <= 1
-    assert tuned.loss_nats == mixture_loss(first, second, weight=tuned.weight)
-    assert tuned.loss_nats <= mixture_loss(first, second, weight=weight) + 1e-12
+    assert tuned.loss_nats == interpolated_loss(first, second, weight=tuned.weight)
+    assert tuned.loss_nats <= interpolated_loss(first, second, weight=weight) + 1e-12
 
 
 @settings(deadline=None)
 @given(log_probabilities)
 def test_a_mixture_is_never_worse_than_its_better_half_by_more_than_ln_2(pair):
     first, second = pair
-    assert mixture_loss(first, second) <= min(-first.mean(), -second.mean()) + log(2) + 1e-12
+    assert interpolated_loss(first, second) <= min(-first.mean(), -second.mean()) + log(2) + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_mixture_is_never_worse_than_its_better_half_by_more_than_ln_2(pair):
     ids=["lengths differ", "empty", "two dimensions"],
 )
 def test_log_probabilities_that_do_not_belong_together_are_refused(first, second):
-    for mix in (mixture_loss, tuned_weight):
+    for mix in (interpolated_loss, tuned_weight):
         with pytest.raises(ModelError, match="cannot be mixed"):
             mix(first, second)
 
@@ -77,4 +77,4 @@ def test_log_probabilities_that_do_not_belong_together_are_refused(first, second
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_0_and_1_is_refused(weight):
     with pytest.raises(ModelError, match="is no weight"):
-        mixture_loss(np.zeros(1), np.zeros(1), weight=weight)
+        interpolated_loss(np.zeros(1), np.zeros(1), weight=weight)
