@@ -11,10 +11,10 @@ from measure import Row, clock, compare
 START = """
 import sys
 from pathlib import Path
-import neural_ngram.configuration
-from neural_ngram import boundary
-parameters = boundary.parameters_of(Path.cwd(), [])
-walls = boundary.enter("train", {**parameters, "boundary": {"mode": sys.argv[1]}})
+import neural_ngram.pipeline.configuration
+from neural_ngram.pipeline.boundary import declaration, sandbox
+parameters = declaration.parameters_of(Path.cwd(), [])
+entered = sandbox.enter("train", {**parameters, "boundary": {"mode": sys.argv[1]}})
 """
 OPEN = """
 from time import perf_counter
@@ -36,7 +36,7 @@ def program(code: str, mode: str) -> str:
 
 def compare_starts() -> Row:
     """From the start of Python to where a stage imports what it computes with."""
-    kind = program(START + "print(walls.kind)", "enforced").strip()
+    kind = program(START + "print(entered.kind)", "enforced").strip()
     return compare(
         ("start of a stage, in the sandbox", "boundary.mode=off"),
         lambda: clock(partial(program, START, "enforced")),

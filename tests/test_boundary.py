@@ -221,8 +221,8 @@ def test_only_folders_above_a_closed_place_are_listed_once_each(
 
 ENTER = """
 from pathlib import Path
-from neural_ngram import boundary
-boundary.enter("train", boundary.parameters_of(Path.cwd(), []))
+from neural_ngram.pipeline.boundary import declaration, sandbox
+sandbox.enter("train", declaration.parameters_of(Path.cwd(), []))
 """
 
 

@@ -91,6 +91,7 @@ def test_the_overrides_of_an_experiment_compose(page: str, line: str):
     for job in each(overrides):
         made_here = [o for o in job if f"conf/{o.replace('=', '/')}.yaml" in TEXTS[page]]
         made_here += [o for o in job if f'"{o.partition("=")[2]}"' in TEXTS[page]]
+        made_here += [o for o in job if f"/{o.partition('=')[2]}.py <<" in TEXTS[page]]
         presets = [o for o in made_here if not (ROOT / f"conf/{o.replace('=', '/')}.yaml").exists()]
         assert composed(ROOT, [o for o in job if o not in presets])
 
