@@ -9,7 +9,7 @@ import pytest
 
 CODE = """
     import os, signal, sys, time
-    from neural_ngram.interruption import INTERRUPTION
+    from neural_ngram.pipeline.interruption import INTERRUPTION
     signal.signal(signal.SIGINT, signal.{before})
     INTERRUPTION.listen()
     INTERRUPTION.cleans_up = {cleans_up}
@@ -55,7 +55,7 @@ def test_importing_the_library_listens_to_nothing():
 def test_whoever_is_done_bears_signals_until_the_process_is_gone():
     code = """
         import os, subprocess
-        from neural_ngram.interruption import INTERRUPTION
+        from neural_ngram.pipeline.interruption import INTERRUPTION
         INTERRUPTION.listen()
         {done}
         hail = f"for i in 1 2 3; do kill -INT {{os.getpid()}}; done; echo; " \\
@@ -75,7 +75,7 @@ def test_whoever_is_done_bears_signals_until_the_process_is_gone():
 def test_whoever_is_done_runs_its_exit_handlers_and_prints_all():
     code = """
         import atexit, sys
-        from neural_ngram.interruption import INTERRUPTION
+        from neural_ngram.pipeline.interruption import INTERRUPTION
         INTERRUPTION.listen()
         atexit.register(print, "handled")
         print("done", end=" ")

@@ -24,6 +24,9 @@ from neural_ngram.tokens import tokenizer as tokenizers
 ARCHITECTURE = Architecture(vocabulary_size=7, context_length=2, settings=ModelSettings())
 
 
+ROOT = Path(__file__).parents[1]
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "made/model.safetensors"
@@ -111,6 +114,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_commands_refuse_weights_that_are_not_recorded(
     project: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ):
+    for name in ("dvc.yaml", "conf", ".dvc"):
+        Path(name).symlink_to(ROOT / name)
     assert main(list(command)) == 0
     shutil.rmtree("made", ignore_errors=True)
     flipped(Path("artifacts/model/model.safetensors"))

@@ -49,10 +49,10 @@ def test_an_edit_of_what_surrounds_the_stages_trains_nothing_again(project):
 @pytest.mark.parametrize(
     ("place", "stages"),
     [
-        ("ngram/entropy.py", {"oracle-conditional-entropy", "evaluate"}),
+        ("ngram/entropy.py", {"oracle-conditional-entropy", "evaluate", "evaluate-test"}),
         ("corpus/partition.py", {"split-corpus"}),
         ("generation/sampling.py", {"generate"}),
-        ("tokens/contexts.py", {"train", "evaluate"}),
+        ("evaluation/scoring.py", {"train", "evaluate", "evaluate-test"}),
     ],
 )
 def test_an_edit_of_what_computes_runs_the_stages_that_use_it(project, place, stages):

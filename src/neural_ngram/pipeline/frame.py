@@ -1,14 +1,11 @@
-"""One short script a DVC stage: read the settings, load, call the library, save, log.
-
-Here are the paths that stages hand on to each other, and the frame that they share.
-"""
+"""The frame of every stage: into the sandbox, then run on the settings, with one line per error."""
 
 import sys
 
 from neural_ngram.pipeline.console import escape, require_text, say
 from neural_ngram.pipeline.interruption import INTERRUPTION
 
-if sys.argv[:1] == ["-m"]:  # `python -m` is about to import a stage, which takes seconds
+if " ".join(sys.orig_argv[1:3]).startswith("-m neural_ngram.stages."):  # importing takes seconds
     INTERRUPTION.listen()
 
 import os
@@ -53,7 +50,6 @@ _LESS_MEMORY = {  # what a stage needs memory for
     "generate": "lower generation.samples, or generation.max_new_tokens",
 }
 
-FIXED_SUMS = {"MKL_CBWR": "AVX2,STRICT", "ATEN_CPU_CAPABILITY": "avx2"}  # read as torch loads
 _sandbox = Sandbox("off")
 
 
@@ -73,7 +69,7 @@ def enter() -> None:
         _overrides(sys.argv[1:])
         given = parameters_of(Path.cwd(), sys.argv[1:])
         if lookup(given, "training.determinism"):
-            os.environ |= FIXED_SUMS
+            os.environ |= _fixed_sums()
         if "DVC_STAGE" in os.environ:
             mark(Path.cwd(), label, given)
         _sandbox = boundary_sandbox.enter(label, given)
@@ -83,6 +79,19 @@ def enter() -> None:
         say(f"warning: boundary: {_sandbox}")
     for path in _sandbox.missing():
         say(f"warning: boundary: {path} is missing, so nothing that came there could be read")
+
+
+def _fixed_sums() -> dict[str, str]:
+    """What torch reads as it loads, so that the order of a sum depends on no number of threads.
+
+    MKL keeps its AVX2 promise on Intel's processors alone; on others only COMPATIBLE holds.
+    """
+    processor = Path("/proc/cpuinfo")
+    intel = processor.exists() and "GenuineIntel" in processor.read_text()
+    return {
+        "MKL_CBWR": "AVX2,STRICT" if intel else "COMPATIBLE",
+        "ATEN_CPU_CAPABILITY": "avx2",
+    }
 
 
 def sandbox() -> Sandbox:

@@ -12,20 +12,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import yaml
-
-from neural_ngram.pipeline.boundary.declaration import lookup
+from neural_ngram.pipeline.boundary.declaration import lookup, plain_yaml
 
 __all__ = ["mark", "pending"]
 
 _TEMPLATE = re.compile(r"\$\{([\w.]+)\}")
 _WRITTEN = ("outs", "metrics", "plots")
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def mark(root: Path, stage: str, parameters: Mapping[str, Any]) -> None:
     """Replace the metrics of `stage`, and of all stages after it, by the name of the stage."""
-    stages = yaml.load((root / "dvc.yaml").read_bytes(), _Loader)["stages"]
+    stages = plain_yaml((root / "dvc.yaml").read_bytes())["stages"]
     for name in pending(stages, stage, parameters):
         file = root / name
         file.parent.mkdir(parents=True, exist_ok=True)

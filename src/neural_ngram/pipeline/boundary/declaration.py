@@ -18,6 +18,7 @@ __all__ = [
     "lookup",
     "named",
     "parameters_of",
+    "plain_yaml",
 ]
 
 _TEMPLATE = re.compile(r"\$\{([\w.]+)\}")
@@ -34,7 +35,7 @@ class Declaration:
     writes: tuple[str, ...]
 
 
-def _yaml(text: bytes | str) -> Any:
+def plain_yaml(text: bytes | str) -> Any:
     """Plain values only; the loader in C, since a stage waits for it."""
     loader = _Loader(text)
     try:
@@ -72,7 +73,7 @@ def declarations(root: Path, parameters: Mapping[str, Any]) -> list[Declaration]
     """
     file = root / "dvc.yaml"
     try:
-        stages = dict(_yaml(file.read_bytes())["stages"])
+        stages = dict(plain_yaml(file.read_bytes())["stages"])
     except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as problem:
         raise BoundaryError(
             f"{file} declares no stages ({problem}), so nothing says what a stage may read; "
@@ -98,7 +99,7 @@ def locked(root: Path) -> list[Declaration]:
     if not file.exists():
         return []
     try:
-        stages = _yaml(file.read_bytes())["stages"]
+        stages = plain_yaml(file.read_bytes())["stages"]
         return [
             Declaration(
                 name,
@@ -120,7 +121,7 @@ def parameters_of(root: Path, overrides: list[str]) -> dict[str, Any]:
     """
     file = root / "params.yaml"
     try:
-        parameters: dict[str, Any] = _yaml(file.read_bytes())
+        parameters: dict[str, Any] = plain_yaml(file.read_bytes())
         for name, _, value in (word.lstrip("+").partition("=") for word in overrides):
             *groups, key = name.split(".")
             node = parameters
@@ -138,7 +139,7 @@ def parameters_of(root: Path, overrides: list[str]) -> dict[str, Any]:
 def _value(text: str) -> Any:
     """What an override sets; a text that is no YAML stands for itself, as in Hydra."""
     try:
-        return _yaml(text)
+        return plain_yaml(text)
     except yaml.YAMLError:
         return text
 
