@@ -1,4 +1,5 @@
 import math
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -16,11 +17,16 @@ from neural_ngram.training.gradients.autograd import Autograd
 from neural_ngram.training.gradients.batch import Batch
 from neural_ngram.training.gradients.closed_form import ClosedForm
 
-# Without kernels of its own: the tensor library differentiates it.
-ACTIVATIONS["softsign"] = Activation(
-    lambda z: z / (1 + z.abs()), python="z / (1 + np.abs(z))", onnx="Softsign"
-)
-HIDDEN = [*LAYERS, *ACTIVATIONS, "none"]
+HIDDEN = [*LAYERS, *ACTIVATIONS, "softsign", "none"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def softsign() -> Iterator[None]:
+    """An activation without kernels of its own: the tensor library differentiates it."""
+    added = Activation(lambda z: z / (1 + z.abs()), python="z / (1 + np.abs(z))", onnx="Softsign")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(ACTIVATIONS, "softsign", added)
+        yield
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -52,7 +52,7 @@ def test_an_edit_of_what_surrounds_the_stages_trains_nothing_again(project):
         ("ngram/entropy.py", {"oracle-conditional-entropy", "evaluate", "evaluate-test"}),
         ("corpus/partition.py", {"split-corpus"}),
         ("generation/sampling.py", {"generate"}),
-        ("evaluation/scoring.py", {"train", "evaluate", "evaluate-test"}),
+        ("evaluation/scoring.py", {"train", "evaluate", "evaluate-test", "generate"}),
     ],
 )
 def test_an_edit_of_what_computes_runs_the_stages_that_use_it(project, place, stages):

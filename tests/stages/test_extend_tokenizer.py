@@ -18,8 +18,8 @@ def example(heading: str) -> tuple[str, list[str]]:
 
 def test_a_tokenizer_kind_of_one_entry_is_learned_trained_with_and_sampled_from(project):
     added, overrides = example("A tokenizer kind")
-    assert project.run("neural-ngram", "compose", *overrides, *SMALL).returncode == 0
     assert project.run("bash", "-euc", added).returncode == 0
+    assert project.run("neural-ngram", "compose", *overrides, *SMALL).returncode == 0
     stages = ("split_corpus", "learn_bpe", "build_windows", "train", "generate")
     for done in map(project.stage, stages):
         assert done.returncode == 0, done.stdout + done.stderr

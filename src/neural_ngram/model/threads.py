@@ -1,6 +1,7 @@
 """How many threads compute a model."""
 
 import os
+from pathlib import Path
 
 from neural_ngram.model.architecture import Architecture, parameter_count
 from neural_ngram.settings import TrainingSettings
@@ -16,12 +17,22 @@ def thread_count(architecture: Architecture, settings: TrainingSettings) -> int:
     A step is large from 1e8 multiplications forward, all rows of the batch counted. Below, a second
     thread gained up to 1.4 times on an idle 2-core Xeon, and lost half and more as soon as another
     process wanted the core.
+    Where no order of sums is fixed for several threads (double precision, on a processor that is
+    not Intel's), `training.determinism` takes one thread whatever `training.threads` says.
     """
+    if settings.determinism and settings.dtype == "float64" and not _intel():
+        return 1
     if settings.threads is not None:
         return settings.threads
     looked_up = architecture.vocabulary_size * architecture.settings.embedding_width
     multiplied = parameter_count(architecture) - looked_up * (not architecture.settings.tied_output)
     return _cores() if multiplied * settings.batch_size >= WORTH_SHARING else 1
+
+
+def _intel() -> bool:
+    """Whether MKL keeps its promise of `MKL_CBWR=AVX2,STRICT` in double precision here."""
+    processor = Path("/proc/cpuinfo")
+    return processor.exists() and "GenuineIntel" in processor.read_text()
 
 
 def _cores() -> int:

@@ -50,6 +50,7 @@ _LESS_MEMORY = {  # what a stage needs memory for
     "generate": "lower generation.samples, or generation.max_new_tokens",
 }
 
+FIXED_SUMS = {"MKL_CBWR": "AVX2,STRICT", "ATEN_CPU_CAPABILITY": "avx2"}  # read as torch loads
 _sandbox = Sandbox("off")
 
 
@@ -69,7 +70,7 @@ def enter() -> None:
         _overrides(sys.argv[1:])
         given = parameters_of(Path.cwd(), sys.argv[1:])
         if lookup(given, "training.determinism"):
-            os.environ |= _fixed_sums()
+            os.environ |= FIXED_SUMS
         if "DVC_STAGE" in os.environ:
             mark(Path.cwd(), label, given)
         _sandbox = boundary_sandbox.enter(label, given)
@@ -79,19 +80,6 @@ def enter() -> None:
         say(f"warning: boundary: {_sandbox}")
     for path in _sandbox.missing():
         say(f"warning: boundary: {path} is missing, so nothing that came there could be read")
-
-
-def _fixed_sums() -> dict[str, str]:
-    """What torch reads as it loads, so that the order of a sum depends on no number of threads.
-
-    MKL keeps its AVX2 promise on Intel's processors alone; on others only COMPATIBLE holds.
-    """
-    processor = Path("/proc/cpuinfo")
-    intel = processor.exists() and "GenuineIntel" in processor.read_text()
-    return {
-        "MKL_CBWR": "AVX2,STRICT" if intel else "COMPATIBLE",
-        "ATEN_CPU_CAPABILITY": "avx2",
-    }
 
 
 def sandbox() -> Sandbox:
