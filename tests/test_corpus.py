@@ -371,7 +371,7 @@ def test_the_corpus_can_be_one_document(write, name):
 def test_only_conllu_has_sentences(write, name):
     path = write(name, "[]")
     assert complaint(path, unit="sentence") == (
-        f"corpus.unit=sentence needs CoNLL-U, but {path} is {path.suffix}; use corpus.unit=document"
+        f"corpus.unit=sentence needs .conllu, but {path} is {path.suffix}; use corpus.unit=document"
     )
 
 

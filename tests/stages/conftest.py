@@ -101,11 +101,17 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Proj
 
 
 @pytest.fixture(scope="session")
-def run_preset(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Project]:
+def copied_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Project]:
+    """Makes a fresh project that several tests may share."""
+    return lambda name: copy_project(tmp_path_factory.mktemp(name))
+
+
+@pytest.fixture(scope="session")
+def run_preset(copied_project: Callable[[str], Project]) -> Callable[..., Project]:
     """Compose an experiment in a project of its own and run some of its stages."""
 
     def run(name: str, *overrides: str, stages: tuple[str, ...]) -> Project:
-        project = copy_project(tmp_path_factory.mktemp(name))
+        project = copied_project(name)
         composed = project.run("neural-ngram", "compose", f"experiment={name}", *overrides)
         assert composed.returncode == 0, composed.stderr
         for stage in stages:

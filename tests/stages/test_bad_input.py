@@ -11,6 +11,16 @@ from neural_ngram.pipeline.frame import _told
 SMALL = ("training.max_steps=30", "training.evaluate_every=15", "tokenizer.vocabulary_size=300")
 
 
+@pytest.fixture(scope="module")
+def unchanged(copied_project):
+    """A project in which nothing has run, for tests after which that is still so."""
+    project = copied_project("unchanged")
+    yield project
+    done = project.run("git", "status", "--porcelain", "--untracked-files=no")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert not (project.folder / "data/splits").exists()
+
+
 def assert_refused(done, stage: str, *told: str) -> None:
     assert done.returncode == 1, done.stdout + done.stderr
     (line,) = done.stderr.strip().splitlines()
@@ -89,8 +99,8 @@ def test_a_missing_corpus_is_told_by_dvc(project):
     assert "nowhere.txt" in done.stderr
 
 
-def test_a_preset_without_an_address_asks_for_a_path(project):
-    done = project.stage("split_corpus", "corpus.path=null")
+def test_a_preset_without_an_address_asks_for_a_path(unchanged):
+    done = unchanged.stage("split_corpus", "corpus.path=null")
     assert_refused(done, "split-corpus", "set corpus.path")
 
 
@@ -119,18 +129,18 @@ def test_documents_shorter_than_the_context_are_refused(pipeline, tmp_path: Path
         ("optimizer.learning_rate=abc", "optimizer.learning_rate"),
     ],
 )
-def test_a_bad_setting_is_refused_by_name(project, override: str, told: str):
-    assert_refused(project.stage("check_configuration", override), "check-configuration", told)
+def test_a_bad_setting_is_refused_by_name(unchanged, override: str, told: str):
+    assert_refused(unchanged.stage("check_configuration", override), "check-configuration", told)
 
 
-def test_a_misspelt_key_is_refused_by_name(project):
-    done = project.stage("check_configuration", "optimizer.learnin_rate=1")
+def test_a_misspelt_key_is_refused_by_name(unchanged):
+    done = unchanged.stage("check_configuration", "optimizer.learnin_rate=1")
     assert_refused(done, "check-configuration", "did you mean optimizer.learning_rate?")
 
 
 @pytest.mark.parametrize("overrides", [["model=linear"], ["model=linear", "model.hidden_width=5"]])
-def test_a_preset_given_to_a_single_stage_is_refused(project, overrides: list[str]):
-    done = project.stage("train", *overrides)
+def test_a_preset_given_to_a_single_stage_is_refused(unchanged, overrides: list[str]):
+    done = unchanged.stage("train", *overrides)
     assert_refused(done, "train", "run `neural-ngram compose model=linear` first")
 
 
@@ -144,18 +154,18 @@ def test_a_preset_given_to_a_single_stage_is_refused(project, overrides: list[st
         ("corpus.name=${oc.env:HOME}", "corpus.name is ${oc.env:HOME}, but a setting"),
     ],
 )
-def test_what_is_out_of_range_never_reaches_params(project, override: str, told: str):
-    before = (project.folder / "params.yaml").read_bytes()
-    done = project.run("dvc", "exp", "run", "-S", override)
+def test_what_is_out_of_range_never_reaches_params(unchanged, override: str, told: str):
+    before = (unchanged.folder / "params.yaml").read_bytes()
+    done = unchanged.run("dvc", "exp", "run", "-S", override)
     assert done.returncode != 0
     assert "Running stage" not in done.stdout
     assert done.stderr.splitlines()[0].count(told) == 1
-    assert (project.folder / "params.yaml").read_bytes() == before
+    assert (unchanged.folder / "params.yaml").read_bytes() == before
 
 
-def test_no_bos_and_no_prompt_is_refused_before_anything_runs(project):
+def test_no_bos_and_no_prompt_is_refused_before_anything_runs(unchanged):
     words = ("windows=complete", "tokenizer.markers=none")
-    done = project.run("neural-ngram", "run", *(word for each in words for word in ("-S", each)))
+    done = unchanged.run("neural-ngram", "run", *(word for each in words for word in ("-S", each)))
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert "generation.prompt is ''" in line
@@ -186,8 +196,8 @@ def test_text_arrives_through_dvc_as_it_is_typed(project):
 
 
 @pytest.mark.parametrize("override", ["optimizer.learning_rate=abc", "model.widht=3"])
-def test_dvc_refuses_a_bad_override_before_any_stage(project, override: str):
-    done = project.run("dvc", "exp", "run", "-S", override)
+def test_dvc_refuses_a_bad_override_before_any_stage(unchanged, override: str):
+    done = unchanged.run("dvc", "exp", "run", "-S", override)
     assert done.returncode != 0
     assert override.partition("=")[0] in done.stderr
     assert "Running stage" not in done.stdout

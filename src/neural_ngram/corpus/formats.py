@@ -1,4 +1,4 @@
-"""Text to documents: one reader a format, found by the file's ending.
+"""Text to documents: the formats by the ending of a file's name, one entry each.
 
     .txt                one document a line; in a folder, one document a file
     .jsonl .json        one object a document: `text`, optional `id`, `language`,
@@ -7,20 +7,20 @@
                         its `# text = ` line; the document is the provenance group
 
 With unit="corpus" a text file is one document, which keeps every character.
+
+No numpy here: the configuration reads the endings from this table, and must do without.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neural_ngram.corpus.document import Document
 from neural_ngram.errors import CorpusError
 
-__all__ = ["READERS", "Source", "parse"]
-
-SENTENCES = (".conllu",)  # formats that know them
+__all__ = ["READERS", "Reader", "Source", "parse"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,24 +38,41 @@ class Source:
     unit: str
     paragraphs: bool
 
+    @property
+    def name(self) -> str:
+        """The file's path below the folder, without its ending."""
+        below = self.file.relative_to(self.folder or self.file.parent)
+        return below.with_suffix("").as_posix()
+
+
+class Reader(NamedTuple):
+    """How files of one format are read.
+
+    read: a file's documents in order, empty ones included; raises CorpusError, naming the place.
+    sentences: whether the format marks sentences, which unit="sentence" then yields.
+    verbatim: whether the file is its text, so that one document keeps each of its characters.
+    """
+
+    read: Callable[[Source], Iterator[Document]]
+    sentences: bool = False
+    verbatim: bool = False
+
 
 def parse(source: Source) -> Iterator[Document]:
     """The documents of a file, empty ones included; raises CorpusError, naming file and line."""
-    ending = source.file.suffix.lower()
-    if source.unit == "sentence" and ending not in SENTENCES:
+    reader = READERS[source.file.suffix.lower()]
+    if source.unit == "sentence" and not reader.sentences:
+        known = " or ".join(ending for ending, each in READERS.items() if each.sentences)
         raise CorpusError(
-            f"corpus.unit=sentence needs CoNLL-U, but {source.file} is {source.file.suffix}; "
+            f"corpus.unit=sentence needs {known}, but {source.file} is {source.file.suffix}; "
             "use corpus.unit=document"
         )
-    return READERS[ending](source)
+    return reader.read(source)
 
 
 def _read_text(source: Source) -> Iterator[Document]:
-    if source.folder is not None:
-        name = source.file.relative_to(source.folder).with_suffix("").as_posix()
-        return iter([Document(id=name, text=source.text)])
-    if source.unit == "corpus":
-        return iter([Document(id=source.file.stem, text=source.text)])
+    if source.folder is not None or source.unit == "corpus":
+        return iter([Document(id=source.name, text=source.text)])
     return _lines(source)
 
 
@@ -156,9 +173,9 @@ def _check_conllu_token(line: str, place: str, *, has_text: bool) -> None:
         )
 
 
-READERS: Mapping[str, Callable[[Source], Iterator[Document]]] = {
-    ".txt": _read_text,
-    ".jsonl": _read_jsonl,
-    ".json": _read_json,
-    ".conllu": _read_conllu,
+READERS = {
+    ".txt": Reader(_read_text, verbatim=True),
+    ".jsonl": Reader(_read_jsonl),
+    ".json": Reader(_read_json),
+    ".conllu": Reader(_read_conllu, sentences=True),
 }

@@ -91,7 +91,8 @@ def read_corpus(  # noqa: PLR0913 - what a user may ask
 
 
 def _source(file: Path, folder: Path | None, manner: _Manner, counts: Counter[str]) -> Source:
-    exact = manner.unit == "corpus" and file.suffix.lower() == ".txt" and not manner.marks
+    verbatim = READERS[file.suffix.lower()].verbatim
+    exact = manner.unit == "corpus" and verbatim and not manner.marks
     text, seen = decode(file, read_bytes(file), manner.encoding, exact=exact)
     counts.update(seen)
     return Source(

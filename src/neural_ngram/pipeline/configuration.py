@@ -21,13 +21,13 @@ from hydra.errors import HydraException
 from omegaconf import AnyNode, BooleanNode, DictConfig, FloatNode, IntegerNode, Node, OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
+from neural_ngram.corpus.formats import READERS
 from neural_ngram.errors import ConfigurationError
 from neural_ngram.settings import Settings, settings_of
 
 __all__ = ["composed", "digest", "register", "typed"]
 
 DIGEST = "configuration_sha256"
-READERS = (".txt", ".jsonl", ".json", ".conllu")
 
 
 def register(root: Path) -> None:
