@@ -31,7 +31,7 @@ def browser():
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     file: Path = tmp_path_factory.mktemp("report") / "index.html"
-    file.write_text(render(measured()), encoding="utf-8")
+    file.write_text(render(measured(), LIBRARY), encoding="utf-8")
     return file.as_uri()
 
 

@@ -12,7 +12,7 @@ from neural_ngram.artifacts import read_csv, read_json, write_text
 from neural_ngram.cli.last_run import current_settings, evaluated, last_run
 from neural_ngram.evaluation.decomposition import decomposition
 from neural_ngram.export.neighbours import principal_plane
-from neural_ngram.export.page import EmbeddingMap, Measured, embedding_map, render
+from neural_ngram.export.page import EmbeddingMap, Measured, drawing_library, embedding_map, render
 from neural_ngram.generation.trained import Trained
 from neural_ngram.model.architecture import parameter_count
 from neural_ngram.pipeline.project import (
@@ -22,6 +22,7 @@ from neural_ngram.pipeline.project import (
     SPLIT_REPORT,
     TRAINING,
     WINDOWS,
+    cache,
     parameters,
     run_name,
 )
@@ -60,7 +61,8 @@ def run(_: argparse.Namespace) -> None:
             calibration=read_csv(EVALUATION / "calibration.csv"),
             entropies=read_csv(ORACLE / "entropies.csv"),
             embedding=_embedding(trained),
-        )
+        ),
+        drawing_library(cache()),
     )
     write_text(REPORT / "index.html", page)
     print(f"{REPORT / 'index.html'}: open it in a browser")
