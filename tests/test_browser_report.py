@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from patience import A_PAGE
-from test_report import HOSTILE, measured
+from test_report import HOSTILE, LIBRARY, measured
 
 from neural_ngram.export.page import render
 

@@ -5,6 +5,7 @@ Text of the corpus stands in it only as escaped text or as JSON that no parser t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def drawing_library(folder: Path) -> str:
 
     The copy is named after the version of the package that bundles it.
     """
-    copy = folder / f"vega-{vl_convert.__version__}.js"
+    copy = folder / f"vega-{version('vl-convert-python')}.js"
     if not copy.exists():
         write_text(copy, vl_convert.javascript_bundle())  # type: ignore[call-arg]
     return read_text(copy)
