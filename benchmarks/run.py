@@ -9,6 +9,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
+import commands
 import growth
 import pandas as pd
 import sandbox
@@ -29,7 +30,7 @@ def main() -> None:
     machine = f"{cpu_name()}, {os.cpu_count()} cores, torch {torch.__version__}"
     print(f"{machine}\n{'':44} {'ours':>14} {'peer':>14}", flush=True)
     rows = []
-    for module in (training, text, sandbox):
+    for module in (training, text, sandbox, commands):
         for row in module.rows():
             print(row, flush=True)
             rows.append(row)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from patience import A_PAGE
-from test_report import HOSTILE, measured
+from test_report import HOSTILE, LIBRARY, measured
 
 from neural_ngram.export.page import render
 
@@ -31,7 +31,7 @@ def browser():
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     file: Path = tmp_path_factory.mktemp("report") / "index.html"
-    file.write_text(render(measured()), encoding="utf-8")
+    file.write_text(render(measured(), LIBRARY), encoding="utf-8")
     return file.as_uri()
 
 

@@ -1,13 +1,16 @@
 """The `neural-ngram` command."""
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import yaml
 
-from neural_ngram.cli.main import main
+from neural_ngram.cli.main import COMMANDS, main
 from neural_ngram.settings import TokenizerSettings
 from neural_ngram.tokens import tokenizer as tokenizers
 
@@ -104,10 +107,10 @@ def test_below_a_project_its_root_is_named(
     ("words", "told"),
     [
         (["compose", "corpus.path=${nope}"], "nope"),
-        (["next", "a", "--count", "-1"], "no whole number from 0 on"),
-        (["neighbours", "a", "--count", "1.5"], "no whole number from 0 on"),
-        (["generate", "a", "--typewriter", "-1"], "no number of seconds from 0 on"),
-        (["generate", "a", "--typewriter", "nan"], "no number of seconds from 0 on"),
+        (["next", "a", "--count", "-1"], "is not a non-negative integer"),
+        (["neighbours", "a", "--count", "1.5"], "is not a non-negative integer"),
+        (["generate", "a", "--typewriter", "-1"], "is not a non-negative number of seconds"),
+        (["generate", "a", "--typewriter", "nan"], "is not a non-negative number of seconds"),
     ],
 )
 def test_a_bad_word_ends_in_one_line_that_names_it(
@@ -148,3 +151,44 @@ def test_sync_corrects_the_addresses_of_a_store_that_was_moved(
     assert capsys.readouterr().out == (
         "runs/mlflow.db came here with the project: 1 addresses corrected\n0 entries sent\n"
     )
+
+
+HEAVY = ("torch", "numpy", "pandas", "pyarrow", "hydra", "omegaconf", "mlflow", "dvc", "altair")
+
+
+def imported(words: list[str], root: Path = ROOT) -> list[str]:
+    """Which heavy libraries a new process has imported when a command ends."""
+    code = (
+        "import sys\nfrom neural_ngram.cli.main import main\n"
+        "try:\n    code = main(sys.argv[1:])\nexcept SystemExit as ended:\n    code = ended.code\n"
+        f"print(*sorted(set({HEAVY}) & set(sys.modules)), file=sys.stderr)\nsys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=root, capture_output=True, text=True, check=True
+    )
+    return done.stderr.split()
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["parameters", "--vocabulary", "100"], ["next", "-h"]]
+)
+def test_what_computes_nothing_imports_nothing_heavy(words: list[str]):
+    assert imported(words) == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_describes_itself_with_examples(name: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"] if name != "run" else ["run", "-h"])
+    assert ended.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    examples = lines[lines.index("examples:") + 1 :]
+    assert examples
+    assert all(line.startswith(f"  neural-ngram {name}") for line in examples)
+
+
+def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"neural-ngram {version('neural-ngram')}\n"

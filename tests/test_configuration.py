@@ -11,7 +11,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from neural_ngram.errors import ConfigurationError
-from neural_ngram.pipeline.configuration import composed, digest, typed
+from neural_ngram.pipeline.configuration import composed, typed
+from neural_ngram.pipeline.params import digest
 from neural_ngram.pipeline.project import run_name
 from neural_ngram.settings import Settings, flatten
 

@@ -12,8 +12,9 @@ import vl_convert
 
 from neural_ngram.cli.main import main
 from neural_ngram.evaluation.decomposition import Decomposition
-from neural_ngram.export.page import MOST_TOKENS, Measured, embedding_map, render
+from neural_ngram.export.page import MOST_TOKENS, Measured, drawing_library, embedding_map, render
 
+LIBRARY = vl_convert.javascript_bundle()
 ROOT = Path(__file__).parents[1]
 HOSTILE = "</script><script>document.title = 'broken'</script><img src=x onerror=alert(1)>"
 
@@ -60,7 +61,7 @@ def measured() -> Measured:
 
 def own(page: str) -> str:
     """The page without the library of charts, which knows tags and names of its own."""
-    return page.replace(vl_convert.javascript_bundle(), "")
+    return page.replace(LIBRARY, "")
 
 
 def specifications(page: str) -> dict:
@@ -70,7 +71,7 @@ def specifications(page: str) -> dict:
 
 
 def test_text_of_the_corpus_is_never_markup():
-    page = own(render(measured()))
+    page = own(render(measured(), LIBRARY))
     assert "<script>document.title" not in page
     assert "<img" not in page
     assert page.count("</script>") == 3
@@ -78,7 +79,7 @@ def test_text_of_the_corpus_is_never_markup():
 
 
 def test_the_page_names_no_address_to_load_from():
-    page = own(render(measured()))
+    page = own(render(measured(), LIBRARY))
     assert not re.search(r"<(script|link|img|iframe)[^>]*(src|href)=\"(?!data:)", page)
     assert set(re.findall(r"https?://[^\"/]+", page)) <= {"https://vega.github.io"}
     assert "default-src 'none'" in page
@@ -88,24 +89,24 @@ def test_the_page_names_no_address_to_load_from():
     "text", ["1.500", "4.48", "2.250", "50.0", "1.400", "12.50 %", "25.00 %", "37.50 %", "6.25 %"]
 )
 def test_figures_stand_on_the_page(text: str):
-    assert f">{text}<" in render(measured())
+    assert f">{text}<" in render(measured(), LIBRARY)
 
 
 def test_test_evaluations_are_counted_for_this_split_and_for_all():
-    counts = re.findall(r"Test evaluations.*?>(\d+)</td>", render(measured()))
+    counts = re.findall(r"Test evaluations.*?>(\d+)</td>", render(measured(), LIBRARY))
     assert counts == ["1", "2"]
 
 
 def test_a_loss_on_test_is_shown_only_when_it_was_unsealed():
-    assert "on test, evaluation" not in render(measured())
+    assert "on test, evaluation" not in render(measured(), LIBRARY)
     unsealed = measured().figures | {"test": {"loss_nats": 1.75, "evaluation": 3}}
-    page = render(replace(measured(), figures=unsealed))
+    page = render(replace(measured(), figures=unsealed), LIBRARY)
     assert "on test, evaluation no. 3" in page
     assert ">1.750<" in page
 
 
 def test_there_is_a_chart_in_each_place():
-    page = render(measured())
+    page = render(measured(), LIBRARY)
     places = re.findall(r'<div class="chart" id="(\w+)">', page)
     assert sorted(places) == sorted(specifications(page))
 
@@ -124,3 +125,10 @@ def test_without_a_run_one_line_says_what_to_do(tmp_path, monkeypatch, capsys):
     assert main(["report"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("run `dvc repro` first")
+
+
+def test_the_library_of_charts_is_bundled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    bundled = list[str]()
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda: bundled.append("") or LIBRARY)
+    assert drawing_library(tmp_path) == drawing_library(tmp_path) == LIBRARY
+    assert len(bundled) == 1

@@ -19,7 +19,8 @@ from neural_ngram.errors import ArtifactError, ConfigurationError, CorpusError, 
 from neural_ngram.model import storage as model_storage
 from neural_ngram.model.architecture import Architecture, parameter_shapes
 from neural_ngram.model.network import initialise
-from neural_ngram.pipeline.configuration import digest, typed
+from neural_ngram.pipeline.configuration import typed
+from neural_ngram.pipeline.params import digest
 from neural_ngram.randomness import SplitMix64
 from neural_ngram.settings import ModelSettings, Settings, TokenizerSettings, flatten
 from neural_ngram.tokens import tokenizer as tokenizers

@@ -1,8 +1,11 @@
 """Reading and writing of files that stages hand on: atomic, byte-stable, identified by hash.
 
 Every writer writes to a temporary name in the same folder and then renames, so a file is whole
-or absent. Every reader turns a missing or damaged file into one ArtifactError.
+or absent. Every reader turns a missing or damaged file into one ArtifactError. What reads tables or
+arrays imports the library for it when called, so that a command that needs none starts at once.
 """
+
+from __future__ import annotations
 
 import glob
 import hashlib
@@ -12,15 +15,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pandas as pd
-import pyarrow.parquet
-import safetensors.numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from neural_ngram.errors import ArtifactError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
 
 __all__ = [
     "Column",
@@ -164,6 +165,8 @@ def write_table(path: Path, table: pd.DataFrame) -> None:
 
 def read_table(path: Path) -> pd.DataFrame:
     """Read a parquet file."""
+    import pandas as pd  # noqa: PLC0415
+
     with _reading(path):
         return pd.read_parquet(path)
 
@@ -181,6 +184,8 @@ class Column:
         return islice(self._values(), self.most)
 
     def _values(self) -> Iterator[str]:
+        import pyarrow.parquet  # noqa: PLC0415
+
         with _reading(self.path), pyarrow.parquet.ParquetFile(self.path) as file:
             batches = file.iter_batches(ROWS_AT_ONCE, columns=[self.name])
             yield from chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
@@ -188,6 +193,8 @@ class Column:
 
 def read_csv(path: Path) -> pd.DataFrame:
     """Read a CSV file; raises ArtifactError with its name."""
+    import pandas as pd  # noqa: PLC0415
+
     with _reading(path):
         return pd.read_csv(path)
 
@@ -206,12 +213,16 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
     """Write an npy file."""
+    import numpy as np  # noqa: PLC0415
+
     with atomic(path) as temporary, temporary.open("wb") as handle:
         np.save(handle, array, allow_pickle=False)
 
 
 def read_array(path: Path) -> NDArray[Any]:
     """Read an npy file, memory-mapped and read-only."""
+    import numpy as np  # noqa: PLC0415
+
     with _reading(path), np.errstate(over="ignore"):
         return np.lib.format.open_memmap(path, mode="r")
 
@@ -241,6 +252,8 @@ def write_tensors(
     durable: bool = True,
 ) -> None:
     """Write a safetensors file; the description is its one metadata entry, as sorted JSON."""
+    import safetensors.numpy  # noqa: PLC0415
+
     metadata = {_DESCRIPTION: json.dumps(description, sort_keys=True, allow_nan=False)}
     with atomic(path, durable=durable) as temporary:
         temporary.write_bytes(safetensors.numpy.save(dict(tensors), metadata))
@@ -248,6 +261,8 @@ def write_tensors(
 
 def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays of a safetensors file and their description."""
+    import safetensors  # noqa: PLC0415
+
     with _reading(path), safetensors.safe_open(path, framework="numpy") as handle:
         names = handle.keys()
         tensors = {name: handle.get_tensor(name) for name in names}

@@ -1,5 +1,11 @@
-"""The model of the last run, written for other programs."""
+"""Write the model of the last run into a folder, for other programs.
 
+safetensors: weights, tokenizer and a model card. onnx: a graph from context to logits, and the
+tokenizer. tokenizer: tokenizer.json alone. word2vec: the embedding table as text. toy_gpt: the CSV
+files of the Toy-GPT series (linear models).
+"""
+
+import argparse
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -15,12 +21,19 @@ from neural_ngram.model.vectors import word2vec
 from neural_ngram.pipeline.project import TOKENIZER, run_name
 from neural_ngram.tokens import tokenizer as tokenizers
 
-__all__ = ["export"]
+__all__ = ["add", "run"]
 
 
-def export(form: str, folder: Path) -> None:
-    """Write the last run's model into a folder in one of the formats, and say what is there."""
-    _FORMATS[form](folder)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Its arguments."""
+    parser.add_argument("format", choices=_FORMATS)
+    parser.add_argument("folder", type=Path, help="the folder to write into")
+    parser.epilog = "examples:\n  neural-ngram export onnx exported"
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Write the last run's model in one of the formats, and say what is there."""
+    _FORMATS[chosen.format](chosen.folder)
 
 
 def _safetensors(folder: Path) -> None:

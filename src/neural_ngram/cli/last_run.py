@@ -1,41 +1,51 @@
-"""What `neural-ngram` can do beside the pipeline: a module a subject.
-
-Here is what the commands share: the settings of params.yaml and the model of the last run.
-"""
+"""What commands share: the settings of params.yaml and the model of the last run."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
+from typing import TYPE_CHECKING, Any
 
 from neural_ngram.artifacts import read_json, sha256_of_file
-from neural_ngram.errors import ArtifactError
-from neural_ngram.generation.trained import Trained, load
-from neural_ngram.pipeline.configuration import typed
+from neural_ngram.errors import ArtifactError, ConfigurationError
 from neural_ngram.pipeline.overrides import for_hydra
+from neural_ngram.pipeline.params import read, require
 from neural_ngram.pipeline.project import EVALUATION, MODEL, TEST, TOKENIZER
 from neural_ngram.pipeline.recorded import test_figures
 from neural_ngram.settings import Settings
 
-__all__ = ["current_settings", "evaluated", "last_run", "table"]
+if TYPE_CHECKING:
+    from neural_ngram.generation.trained import Trained
+
+__all__ = ["current_settings", "evaluated", "last_run"]
 
 
 def current_settings(overrides: Sequence[str] = ()) -> Settings:
     """The settings of params.yaml with Hydra overrides; raises ArtifactError without the file."""
     root = Path.cwd()
-    if not (root / "params.yaml").exists():
-        raise ArtifactError(f"there is no params.yaml in {root}; run from the project's root")
+    return _overridden(root, overrides) if overrides else read(root)
+
+
+def _overridden(root: Path, overrides: Sequence[str]) -> Settings:
+    from hydra import compose, initialize_config_dir  # noqa: PLC0415 - slow, and rarely needed
+    from hydra.core.global_hydra import GlobalHydra  # noqa: PLC0415
+    from hydra.errors import HydraException  # noqa: PLC0415
+
+    from neural_ngram.pipeline.configuration import typed  # noqa: PLC0415
+
+    require(root)
     GlobalHydra.instance().clear()
-    with initialize_config_dir(str(root), version_base="1.3"):
-        return typed(compose("params", for_hydra(overrides)), root)
+    try:
+        with initialize_config_dir(str(root), version_base="1.3"):
+            return typed(compose("params", for_hydra(overrides)), root)
+    except HydraException as problem:
+        raise ConfigurationError(str(problem)) from problem
 
 
-def last_run() -> Trained:
+def last_run() -> "Trained":
     """The trained model and its tokenizer; raises ArtifactError when they do not fit."""
     if not MODEL.exists():
         raise ArtifactError(f"there is no model in {MODEL} yet; run `dvc repro` first")
+    from neural_ngram.generation.trained import load  # noqa: PLC0415 - imports torch
+
     return load(MODEL, TOKENIZER)
 
 
@@ -59,16 +69,3 @@ def _on_test(model_sha256: str) -> dict[str, Any]:
     if found["model_sha256"] != model_sha256:
         raise ArtifactError(f"{TEST} is of another model than {MODEL}; run `dvc repro`")
     return {"test": found["test"]}
-
-
-def table(header: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
-    """Aligned columns: the first to the left, the others to the right."""
-    cells = [header, *(tuple(map(str, row)) for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    )

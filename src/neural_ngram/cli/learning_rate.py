@@ -1,5 +1,10 @@
-"""The learning-rate range test of the current settings: a table, a picture, a suggestion."""
+"""Run a learning-rate range test with the current settings: a table, a picture, a suggestion.
 
+The learning rate rises from --low to --high while a fresh model trains; nothing of the pipeline
+changes.
+"""
+
+import argparse
 from pathlib import Path
 
 import pandas as pd
@@ -15,19 +20,28 @@ from neural_ngram.tracking.run import start_run
 from neural_ngram.training.range_test import range_test
 from neural_ngram.training.start import architecture_of, untrained
 
-__all__ = ["sweep_learning_rates"]
+__all__ = ["add", "run"]
 
 RANGE = Path("artifacts/range")
 
 
-def sweep_learning_rates(low: float, high: float, steps: int) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
+    """Its arguments."""
+    parser.add_argument("--low", type=float, default=1e-4, help="first rate (default 0.0001)")
+    parser.add_argument("--high", type=float, default=10.0, help="last rate (default 10)")
+    parser.add_argument("--steps", type=int, default=500, help="number of steps (default 500)")
+    parser.epilog = "examples:\n  neural-ngram range\n  neural-ngram range --low 0.001 --high 1"
+
+
+def run(chosen: argparse.Namespace) -> None:
     """Sweep on the windows of train, from fresh weights; nothing of the pipeline changes."""
+    bounds, steps = (chosen.low, chosen.high), chosen.steps
     settings = current_settings()
     windows, origin = token_windows.load(WINDOWS / "train")
     architecture = architecture_of(settings, windows, origin)
     torch.set_num_threads(thread_count(architecture, settings.training))
     model = untrained(architecture, settings)
-    swept = range_test(model, windows, settings, bounds=(low, high), steps=steps)
+    swept = range_test(model, windows, settings, bounds=bounds, steps=steps)
     columns = {"learning_rate": swept.rates, "loss_nats": swept.losses, "smoothed": swept.smoothed}
     write_csv(RANGE / "range.csv", pd.DataFrame(columns))
     drawn = range_chart(swept.rates, swept.losses, swept.smoothed, swept.suggestion)

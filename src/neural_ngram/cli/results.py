@@ -1,5 +1,9 @@
-"""The table of published figures and ours."""
+"""Write docs/results.md from the runs in MLflow: published figures beside those measured here.
 
+Experiments that have no run yet are listed, with the command that makes one.
+"""
+
+import argparse
 import os
 import platform
 from pathlib import Path
@@ -15,7 +19,7 @@ from neural_ngram.pipeline.recorded import lines
 from neural_ngram.settings import Settings
 from neural_ngram.tracking.past import PastRun, newest_run
 
-__all__ = ["write_results"]
+__all__ = ["add", "run"]
 
 PUBLISHED = Path("docs/published.csv")
 PAGE = Path("docs/results.md")
@@ -26,11 +30,17 @@ ASIDE = (
 )
 
 
-def write_results() -> None:
+def add(parser: argparse.ArgumentParser) -> None:
+    """No arguments."""
+    parser.epilog = "examples:\n  neural-ngram results"
+
+
+def run(_: argparse.Namespace) -> None:
     """Write the page anew from the runs of this machine."""
     figures = read_figures(PUBLISHED.read_text(encoding="utf-8"))
     names = list(dict.fromkeys(figure.experiment for figure in figures))
-    measured = {name: run for name in names if (run := _measured(name, figures)) is not None}
+    found = {name: _measured(name, figures) for name in names}
+    measured = {name: each for name, each in found.items() if each is not None}
     page = render(figures, measured, _machine())
     if SPEED_TABLE.exists():
         page += "\n" + render_speed(SPEED_TABLE.read_text(encoding="utf-8"))

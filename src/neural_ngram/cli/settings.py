@@ -1,5 +1,6 @@
-"""Every setting, its values and its meaning, as a page of the documentation."""
+"""Write docs/settings.md: every setting, its values and its meaning."""
 
+import argparse
 import json
 from itertools import groupby
 from pathlib import Path
@@ -11,7 +12,7 @@ from neural_ngram.artifacts import write_text
 from neural_ngram.pipeline.configuration import composed, typed
 from neural_ngram.settings import BOUNDS, flatten
 
-__all__ = ["reference", "write_reference"]
+__all__ = ["add", "reference", "run"]
 
 PAGE = Path("docs/settings.md")
 HEAD = """# Every setting
@@ -25,7 +26,12 @@ needs quotation marks of its own around text: `-S "generation.prompt='At night, 
 """
 
 
-def write_reference() -> None:
+def add(parser: argparse.ArgumentParser) -> None:
+    """No arguments."""
+    parser.epilog = "examples:\n  neural-ngram settings"
+
+
+def run(_: argparse.Namespace) -> None:
     """Write docs/settings.md."""
     write_text(PAGE, reference(Path.cwd()))
     print(f"{PAGE} written")

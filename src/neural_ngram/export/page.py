@@ -5,6 +5,8 @@ Text of the corpus stands in it only as escaped text or as JSON that no parser t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -13,11 +15,12 @@ import pandas as pd
 import vl_convert
 from numpy.typing import NDArray
 
+from neural_ngram.artifacts import read_text, write_text
 from neural_ngram.evaluation.decomposition import Decomposition
 from neural_ngram.export.charts import Chart, decomposition_chart
 from neural_ngram.export.templates import fill
 
-__all__ = ["MOST_TOKENS", "EmbeddingMap", "Measured", "embedding_map", "render"]
+__all__ = ["MOST_TOKENS", "EmbeddingMap", "Measured", "drawing_library", "embedding_map", "render"]
 
 MOST_TOKENS = 1000
 NAMED_TOKENS = 40
@@ -57,16 +60,27 @@ class Measured:
     embedding: EmbeddingMap
 
 
-def render(measured: Measured) -> str:
-    """The page."""
+def render(measured: Measured, library: str) -> str:
+    """The page; `library` is the JavaScript of `drawing_library`."""
     return fill(
         "report.html",
         measured=measured,
         figures=measured.figures,
         of_this_split=[e for e in measured.test_evaluations if _is_of_this_split(e, measured)],
         charts={name: chart.to_dict() for name, chart in _charts(measured).items()},
-        library=vl_convert.javascript_bundle(),  # type: ignore[call-arg]
+        library=library,
     )
+
+
+def drawing_library(folder: Path) -> str:
+    """The JavaScript that draws the charts; a copy in `folder` saves the seconds of bundling it.
+
+    The copy is named after the version of the package that bundles it.
+    """
+    copy = folder / f"vega-{version('vl-convert-python')}.js"
+    if not copy.exists():
+        write_text(copy, vl_convert.javascript_bundle())  # type: ignore[call-arg]
+    return read_text(copy)
 
 
 def embedding_map(

@@ -7,7 +7,6 @@ The digest of `conf/` and of the schema is composed in as well, so that a stage 
 wrong never reaches `params.yaml`.
 """
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path, PurePosixPath
@@ -23,9 +22,10 @@ from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseExceptio
 
 from neural_ngram.corpus.formats import READERS
 from neural_ngram.errors import ConfigurationError
+from neural_ngram.pipeline.params import checked, digest
 from neural_ngram.settings import Settings, settings_of
 
-__all__ = ["composed", "digest", "register", "typed"]
+__all__ = ["composed", "register", "typed"]
 
 DIGEST = "configuration_sha256"
 
@@ -52,16 +52,6 @@ class _RefusalError(InterpolationResolutionError):
     """A complaint that needs no more words; the library passes on errors of this kind alone."""
 
 
-def digest(root: Path) -> str:
-    """Hexadecimal SHA-256 of the names and contents of `conf/` and of the schema."""
-    files = [*sorted((root / "conf").rglob("*.yaml")), root / "src/neural_ngram/settings.py"]
-    total = hashlib.sha256()
-    for file in files:
-        name, content = file.relative_to(root).as_posix(), file.read_bytes()
-        total.update(f"{name}\n{len(content)}\n".encode() + content)
-    return total.hexdigest()
-
-
 def composed(root: Path, overrides: list[str]) -> str:
     """The YAML of `params.yaml`: the composition of `conf/` with Hydra overrides.
 
@@ -84,14 +74,7 @@ def typed(configuration: DictConfig, root: Path) -> Settings:
     Raises ConfigurationError naming the key that is unknown, of the wrong type or out of range, or
     when the composition is stale.
     """
-    settings = settings_of(OmegaConf.to_container(configuration))  # type: ignore[arg-type]
-    if settings.configuration_sha256 != digest(root):
-        raise ConfigurationError(
-            "params.yaml is stale: conf/ or the schema changed since it was composed; run "
-            "`neural-ngram compose` (or `dvc exp run`, which composes) and then `dvc repro`; a new "
-            "file of conf/ must be added to git before a queued experiment sees it"
-        )
-    return settings
+    return checked(OmegaConf.to_container(configuration), root)  # type: ignore[arg-type]
 
 
 def _told(problem: Exception) -> str:

@@ -11,10 +11,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Quote, QuotedString
-from hydra.errors import HydraException
-
 from neural_ngram.errors import ConfigurationError
 from neural_ngram.settings import Settings, flatten, nearest
 
@@ -139,11 +135,16 @@ def _as_text(name: str, value: str, tell: Callable[[str], object]) -> str:
 
 
 def _quoted(text: str) -> str:
+    from hydra.core.override_parser.types import Quote, QuotedString  # noqa: PLC0415 - slow
+
     return str(QuotedString(text=text, quote=Quote.single).with_quotes())
 
 
 def _read(name: str, value: str) -> Any:
     """What Hydra reads; None for what it cannot read as one value."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser  # noqa: PLC0415 - slow
+    from hydra.errors import HydraException  # noqa: PLC0415
+
     try:
         override = OverridesParser.create().parse_override(f"{name}={value}")
         return None if override.is_sweep_override() else override.value()

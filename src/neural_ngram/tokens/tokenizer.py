@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import tokenizers
 from numpy.typing import NDArray
 from tokenizers import decoders, models, pre_tokenizers, trainers
@@ -29,6 +29,9 @@ from neural_ngram.artifacts import sha256_of_file, write_text
 from neural_ngram.choices.tokenizers import KINDS, Kind
 from neural_ngram.errors import ArtifactError, TokenizerError
 from neural_ngram.settings import TokenizerSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Tokenizer", "learn", "load", "longest_stretch", "merge_table", "save"]
 
@@ -375,13 +378,15 @@ def longest_stretch(texts: Iterable[str], settings: TokenizerSettings) -> int:
 _LEARNERS = {"BPE": _learn_bpe, "WordLevel": _learn_symbols}
 
 
-def merge_table(tokenizer: Tokenizer, encoded: Iterable[NDArray[np.int64]]) -> pd.DataFrame:
+def merge_table(tokenizer: Tokenizer, encoded: Iterable[NDArray[np.int64]]) -> "pd.DataFrame":
     """Columns rank, left, right, token, count: one row a merge; empty when there are none.
 
     `count` is how often the merge was applied to the texts whose IDs are given. Every token that a
     later merge consumed was made once, so applications are the final uses of a token plus those of
     each merge that has it as a part, added up from the last rank to the first.
     """
+    import pandas as pd  # noqa: PLC0415 - slow, and used here alone
+
     model = json.loads(tokenizer.backend.to_str())["model"]
     vocabulary, merges = model["vocab"], model.get("merges", [])
     made = np.zeros(tokenizer.vocabulary_size, dtype=np.int64)

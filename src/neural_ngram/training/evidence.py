@@ -16,13 +16,14 @@ import torch
 from neural_ngram.model.architecture import parameter_count, parameter_shapes
 from neural_ngram.model.hidden import hidden_layers
 from neural_ngram.model.network import Model, embed, logits, views
+from neural_ngram.ngram.sizes import table_sizes
 from neural_ngram.settings import TrainingSettings
 from neural_ngram.tokens.windows import Windows
 from neural_ngram.training.batches import Batches
 from neural_ngram.training.gradients.choice import gradients_of
 from neural_ngram.training.loop import Record
 
-__all__ = ["contrast", "evidence_of_start", "first_gradients", "losses", "probe", "table_sizes"]
+__all__ = ["contrast", "evidence_of_start", "first_gradients", "losses", "probe"]
 
 HEAD = 6
 LONGEST = 16  # tokens that the largest table is keyed by; beyond it the sizes only fill pages
@@ -43,14 +44,6 @@ def evidence_of_start(
         "probe": probe(model, probed),
         "first_gradient_l1": first_gradients(model, windows["train"], settings),
         "contrast": contrast(windows["train"], architecture.input_width),
-    }
-
-
-def table_sizes(vocabulary_size: int, context_length: int) -> dict[str, int]:
-    """How many cells a table of counts has that is keyed by the last k tokens: V^(k + 1)."""
-    names = {0: "unigram", 1: "bigram"}
-    return {
-        names.get(k, f"context_{k}"): vocabulary_size ** (k + 1) for k in range(context_length + 1)
     }
 
 

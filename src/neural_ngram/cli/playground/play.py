@@ -1,9 +1,9 @@
-"""A page on this machine to play with trained models, at http://127.0.0.1.
+"""Open a page on this machine, at http://127.0.0.1, to play with trained models.
 
-`view` computes what is shown, `page` shows it (with NiceGUI, the extra `play`), and here the models
-are gathered: that of the last run, and those of other runs in MLflow.
+Two models side by side: that of the last run, and those of other runs in MLflow.
 """
 
+import argparse
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,14 +20,23 @@ from neural_ngram.generation.trained import Trained, load
 from neural_ngram.pipeline.project import MODEL
 from neural_ngram.tracking.past import PastRun, past_runs
 
-__all__ = ["listening", "play"]
+__all__ = ["add", "listening", "run"]
 
 PORTS, TRIED = 2**16, 100
 LAST_RUN = "the model in artifacts/"
 
 
-def play(port: int, *, browser: bool) -> None:
-    """Serve the page until interrupted, at `port` of 127.0.0.1 or the next that is free.
+def add(parser: argparse.ArgumentParser) -> None:
+    """Its arguments."""
+    parser.add_argument(
+        "--port", type=int, default=8080, help="port of 127.0.0.1, or the next free one (8080)"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="serve without opening a browser")
+    parser.epilog = "examples:\n  neural-ngram play\n  neural-ngram play --port 9000 --no-browser"
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Serve the page until interrupted, at `--port` of 127.0.0.1 or the next that is free.
 
     Raises ArtifactError when there is no model, or NiceGUI is not installed, and ConfigurationError
     when there is no such port or none is free.
@@ -39,8 +48,8 @@ def play(port: int, *, browser: bool) -> None:
         )
     from neural_ngram.cli.playground.page import serve  # noqa: PLC0415 - an extra
 
-    with listening(port) as door:
-        serve(_shelf(), current_settings().generation, door, browser=browser)
+    with listening(chosen.port) as door:
+        serve(_shelf(), current_settings().generation, door, browser=not chosen.no_browser)
 
 
 def listening(port: int) -> socket:
