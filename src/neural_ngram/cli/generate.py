@@ -1,4 +1,4 @@
-"""Text that streams into the terminal as the model of the last run makes it."""
+"""Text streamed to the terminal as the model of the last run generates it."""
 
 import time
 from collections.abc import Sequence

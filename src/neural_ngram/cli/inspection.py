@@ -1,4 +1,4 @@
-"""Looking at a trained model: next tokens, neighbours, sizes, a picture of the embedding."""
+"""Inspecting a trained model: next tokens, neighbours, sizes, a picture of the embedding."""
 
 from pathlib import Path
 
@@ -48,9 +48,9 @@ def show_parameters(vocabulary: int | None) -> None:
 
 
 def draw_embedding(file: Path) -> None:
-    """A picture of the embedding table, each token at its place."""
+    """A picture of the embedding table: each token at its position in the plane."""
     run = last_run()
     plane_V2, share = principal_plane(run.model.parameters["embedding"].numpy())
     labels = [run.tokenizer.label(token) for token in range(len(plane_V2))]
     write_bytes(file, png(embedding_chart(plane_V2, labels, share)))
-    print(f"{file}: {len(labels):,} tokens, {share:.1%} of the variance of their embeddings")
+    print(f"{file}: {len(labels):,} tokens, {share:.1%} of the variance of their embeddings shown")

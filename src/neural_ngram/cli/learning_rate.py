@@ -21,7 +21,7 @@ RANGE = Path("artifacts/range")
 
 
 def sweep_learning_rates(low: float, high: float, steps: int) -> None:
-    """Sweep on the windows of train, from fresh weights; nothing of the pipeline changes."""
+    """Sweep on the train windows, from fresh weights; no file of the pipeline changes."""
     settings = current_settings()
     windows, origin = token_windows.load(WINDOWS / "train")
     architecture = architecture_of(settings, windows, origin)

@@ -32,7 +32,7 @@ REPORT = Path("artifacts/report")
 
 
 def write_report() -> None:
-    """Write the page, log it, and say where it is."""
+    """Write the page, log it, and print where it is."""
     run, settings = last_run(), current_settings()
     figures, name = evaluated(), run_name(settings)
     page = render(
@@ -60,7 +60,7 @@ def write_report() -> None:
 
 
 def _embedding(run: Trained) -> EmbeddingMap:
-    """The tokens in their plane, with how often each is a target of train."""
+    """The tokens in the plane, and how often each is a target in train."""
     plane_V2, share = principal_plane(run.model.parameters["embedding"].numpy())
     V = len(plane_V2)
     train, _ = token_windows.load(WINDOWS / "train")

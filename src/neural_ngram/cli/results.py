@@ -1,4 +1,4 @@
-"""The table of published figures and ours."""
+"""The table of published figures and those measured here."""
 
 import os
 import platform
@@ -27,7 +27,7 @@ ASIDE = (
 
 
 def write_results() -> None:
-    """Write the page anew from the runs of this machine."""
+    """Rewrite the page from the runs of this machine."""
     figures = read_figures(PUBLISHED.read_text(encoding="utf-8"))
     names = list(dict.fromkeys(figure.experiment for figure in figures))
     measured = {name: run for name in names if (run := _measured(name, figures)) is not None}
