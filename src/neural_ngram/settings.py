@@ -178,9 +178,7 @@ class CorpusSettings:
     url: str | None = setting(None, "URL to download; separate several by spaces")
     sha256: str | None = setting(None, "SHA-256 of each download, in the order of the URLs")
     dependency: str = setting("", "what DVC watches: the path, or the preset that pins the URL")
-    most_bytes: int = setting(
-        10**9, "maximum size of a download in bytes, per file", least=1
-    )
+    most_bytes: int = setting(10**9, "maximum size of a download in bytes, per file", least=1)
     files: list[str] = setting(
         [],
         "patterns of file names to read in a folder, such as *.conllu; empty reads all files with "
@@ -225,8 +223,8 @@ class TokenizerSettings:
     )
     pattern: str = setting(
         "gpt2",
-        "bpe; gpt2: merges stay within the pieces of the GPT-2 split pattern; none: merges may span "
-        "a document",
+        "bpe; gpt2: merges stay within the pieces of the GPT-2 split pattern; none: merges may "
+        "span a document",
         choices=("gpt2", "none"),
     )
     minimum_frequency: int = setting(1, "word: rarer words of train become <unk>", least=1)
@@ -312,14 +310,16 @@ class OptimizerSettings:
         "inverse: divided by 1 + steps * schedule_decay (Bengio et al. 2003)",
         choices=("constant", "step", "cosine", "inverse"),
     )
-    schedule_at: float = setting(0.5, "step: fraction of max_steps before the drop", above=0, below=1)
+    schedule_at: float = setting(
+        0.5, "step: fraction of max_steps before the drop", above=0, below=1
+    )
     schedule_factor: float = setting(0.1, "step: factor applied at the drop", above=0)
     schedule_decay: float = setting(1e-8, "inverse: decay per step", least=0)
     beta1: float = setting(0.9, "adam, adamw: decay of the mean of gradients", least=0, below=1)
     beta2: float = setting(0.999, "adam, adamw: decay of the mean of squares", least=0, below=1)
     epsilon: float = setting(1e-8, "adam, adamw: added to the root mean square", above=0)
     weight_decay: float = setting(
-    0.0, "weight decay; decoupled for adamw, otherwise added to the gradient", least=0
+        0.0, "weight decay; decoupled for adamw, otherwise added to the gradient", least=0
     )
     decay_biases: bool = setting(False, "apply weight decay to biases as well")
 
@@ -425,9 +425,7 @@ class GenerationSettings:
 
     prompt: str = setting("", "text to continue; empty starts a new document")
     max_new_tokens: int = setting(60, "maximum number of new tokens", least=1)
-    temperature: float = setting(
-    0.8, "sampling temperature; 0 means greedy decoding", least=0
-    )
+    temperature: float = setting(0.8, "sampling temperature; 0 means greedy decoding", least=0)
     top_k: int | None = setting(
         None, "sample from the k most probable tokens; null disables top-k", least=1
     )

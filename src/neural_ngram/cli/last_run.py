@@ -1,7 +1,4 @@
-"""What `neural-ngram` can do beside the pipeline: a module a subject.
-
 """What the commands share: the settings of params.yaml and the model of the last run."""
-"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,8 +39,8 @@ def last_run() -> Trained:
 def evaluated() -> dict[str, Any]:
     """The figures of the last run's model, including those on test if it was unsealed.
 
-    Raises ArtifactError when they belong to another model, BoundaryError when no line of the ledger
-    records the figures on test.
+    Raises ArtifactError when they belong to another model, BoundaryError when no line of the
+    ledger records the figures on test.
     """
     figures = read_json(EVALUATION / "figures.json")
     if figures["model_sha256"] != sha256_of_file(MODEL):

@@ -57,7 +57,7 @@ class MarkovSource:
         if order < 0 or A**order > MOST_STATES:
             raise ConfigurationError(
                 f"a synthetic source of order {order} over {A} characters has no state or too many "
-                f"(at most {MOST_STATES}); choose an order from 0 up, or a smaller order or alphabet"
+                f"(at most {MOST_STATES}); choose an order from 0 up, or a smaller alphabet"
             )
         if not 0 < concentration < np.inf:
             raise ConfigurationError(

@@ -53,7 +53,7 @@ class TextStream:
         self.separator = b""
 
     def feed(self, ids: Sequence[int]) -> str:
-        """The text that can be shown now; all pieces, then `close`, add up to what `decode` returns."""
+        """The text that can be shown now; all pieces and `close` add up to `decode`."""
         data = self.tokenizer.decode_bytes(ids)
         if not data:
             return ""
@@ -207,10 +207,10 @@ def collect(
 
 
 def cycle_length(context: Sequence[int], ids: Sequence[int]) -> int | None:
-    """After how many tokens a greedy continuation repeats itself for ever; None: not yet seen to.
+    """The number of tokens in the cycle that a greedy continuation has entered; None: none so far.
 
-    A model of fixed context that always takes the best token is caught as soon as a context comes
-    back: from there everything does.
+    A fixed-context model that always takes the most probable token is in a cycle as soon as a
+    context recurs.
     """
     length, seen = len(context), dict[tuple[int, ...], int]()
     stream = [*context, *ids]

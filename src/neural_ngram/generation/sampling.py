@@ -38,8 +38,7 @@ class Sampler:
     ) -> NDArray[np.int64]:
         """(S,) one token ID per row, by the next number of each stream.
 
-        Overwrites the logits, and the float64 `memory`: allocating that much takes longer than filling
-        it.
+        Overwrites the logits, and the float64 `memory`: allocating it takes longer than filling it.
         """
         logits_SV.div_(max(self.temperature, LEAST_TEMPERATURE))
         p_SV = torch.softmax(logits_SV, dim=1, out=logits_SV)

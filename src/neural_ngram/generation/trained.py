@@ -160,7 +160,7 @@ class Trained:
     def samples(
         self, prompt: str | bytes, asked: GenerationSettings = DEFAULT
     ) -> list[Continuation]:
-        """The results of `streams`; many samples are generated together, one token of each at a time."""
+        """The results of `streams`; many samples are generated together, token by token."""
         sampler = sampler_of(asked)
         if sampler is None or asked.samples <= MOST_IN_TURN:
             return [collect(each, asked.max_new_tokens) for each in self._draw(prompt, asked)]
@@ -182,8 +182,8 @@ class Trained:
     ) -> list[NextToken]:
         """The `count` most probable next tokens, ties to the lower ID.
 
-        asked: the probabilities are those used for sampling, so tokens excluded by temperature, top-k
-        or top-p are left out, and so is BOS; None: those of the model.
+        asked: return the probabilities used for sampling, without tokens that temperature, top-k or
+        top-p exclude and without BOS unless it is also EOS; None: those of the model.
 
         Raises what `context` raises.
         """

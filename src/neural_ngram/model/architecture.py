@@ -52,9 +52,7 @@ class Architecture:
                 raise TypeError(f"the sizes {sizes} must be integers")
             return Architecture(settings=read_group(ModelSettings, settings), **sizes)
         except (TypeError, KeyError, AttributeError, ConfigurationError) as problem:
-            raise ModelError(
-                f"invalid model description: {problem}; train it again"
-            ) from problem
+            raise ModelError(f"invalid model description: {problem}; train it again") from problem
 
 
 def parameter_shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
@@ -109,6 +107,6 @@ def _require_sizes(architecture: Architecture) -> None:
     if settings.tied_output and architecture.output_width != settings.embedding_width:
         raise ModelError(
             f"a tied output reads the embedding width ({settings.embedding_width}), but without a "
-            f"hidden layer its input has width {architecture.output_width}, the concatenated context; "
+            f"hidden layer it gets {architecture.output_width}, the concatenated context; "
             "set model.tied_output=false or windows.context_length=1"
         )

@@ -146,7 +146,7 @@ class Scratch(NamedTuple):
 def linear(x: Node, y: Result, weight: Node, bias: Node | None = None) -> tuple[Call, list[Call]]:
     """y_RO = x_RI W_IO + b_O: the call for y, and those for the gradients of W, b and x.
 
-    A bias that follows its matrix in memory is read as one more row of it if x has a column of ones:
+    A bias that follows its matrix in memory is read as one more row of it if x has a ones column:
     one product then gives x W + b, and one both gradients, where a separate bias would take another
     pass over y each way. If it lies elsewhere, y is first filled with copies of it, and
     its gradient is a product of its own (whose order of summation can be fixed, unlike that of a
@@ -162,7 +162,7 @@ def linear(x: Node, y: Result, weight: Node, bias: Node | None = None) -> tuple[
     forward = Call(f"{x.name} times {matrix.name}", _product(read, matrix.value, y_RO, start, 1))
     backward: list[Call] = []
     if factors is not None:
-        # The rows of dy lack their factors, which are applied to the smaller matrices: x here, dx below.
+        # The rows of dy lack their factors; they are applied to smaller matrices: x here, dx below.
         read, unweighted = torch.empty_like(read), read
         weighted = partial(torch.mul, unweighted, factors, out=read)
         backward.append(Call(f"{x.name} divided by the sums of rows", weighted))

@@ -107,7 +107,7 @@ def hidden_passes(
 
 
 def _dropped(passes: Passes, memory: Scratch) -> tuple[Passes, Tensor]:
-    """The layer with h times a mask as its h; the backward pass may read h itself, so it is kept."""
+    """The layer with h times a mask as its h; the backward pass may read the old h, so it stays."""
     h, d, extended = passes.h.value, passes.h.gradient, passes.h.extended
     assert d is not None
     if extended is None:

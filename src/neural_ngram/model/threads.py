@@ -14,7 +14,7 @@ def thread_count(architecture: Architecture, settings: TrainingSettings) -> int:
     """`training.threads`; where that is null, every core for large steps and one for small ones.
 
     A step is large from 1e8 multiplications in the forward pass, over all rows of the batch. Below
-    that, a second thread was up to 1.4 times as fast on an idle 2-core Xeon, but at most half as fast
+    that, two threads were up to 1.4 times as fast on an idle 2-core Xeon, but at most half as fast
     when another process used the core.
     """
     if settings.threads is not None:

@@ -45,7 +45,7 @@ def read_word2vec(
 
 
 def word2vec(words: Sequence[str], vectors_VD: NDArray[np.floating]) -> Iterator[str]:
-    """The lines of a file with each word, which has no whitespace, and all digits of its numbers."""
+    """The lines of a file: each word, without whitespace, and its numbers with all digits."""
     yield f"{len(words)} {vectors_VD.shape[1]}"
     for word, vector in zip(words, vectors_VD, strict=True):
         yield " ".join([word, *map(str, vector)])

@@ -1,6 +1,6 @@
-"""How much modified Kneser-Ney takes from the count of a gram, to give it to unseen ones.
+"""How much modified Kneser-Ney takes from the count of an n-gram, to give it to unseen ones.
 
-Dimension letter: G distinct grams of one order.
+Dimension letter: G distinct n-grams of one order.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Discounts:
     def of(cls, counts: Counts) -> "Discounts":
         """Chen & Goodman (1999), eq. 26, from the (G,) adjusted counts of one order.
 
-        The fallback rule is KenLM's `--discount_fallback`: no n-gram was seen once, or none twice, or
+        The fallback follows KenLM's `--discount_fallback`: no n-gram was seen once, none twice, or
         none three times, or a discount is out of range. (KenLM allows 0; a context all of whose
         n-grams were discounted by 0 would leave nothing for an unseen token.)
         """

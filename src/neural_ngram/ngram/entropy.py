@@ -41,7 +41,7 @@ class Entropy:
     pairs: int
     """Distinct (context, target) pairs."""
     contexts_seen_once: int
-    """Contexts of a single window: each looks perfectly predictable, without being evidence of it."""
+    """Contexts of a single window: each looks perfectly predictable but is no evidence of it."""
 
     @property
     def share_seen_once(self) -> float:
@@ -58,7 +58,7 @@ def conditional_entropies(
     pass over the (memory-mapped) tokens; the result is the same to the last bit. A window takes
     100 to 150 bytes while it is in memory.
 
-    Raises WindowError when there is no window, ConfigurationError when windows_in_memory is below 1.
+    Raises WindowError when there is no window, ConfigurationError when windows_in_memory < 1.
     """
     if windows_in_memory < 1:
         raise ConfigurationError(

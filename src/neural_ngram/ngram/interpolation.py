@@ -64,6 +64,6 @@ def tuned_weight(first_N: Floats, second_N: Floats) -> Interpolation:
 def _check(first_N: Floats, second_N: Floats) -> None:
     if first_N.shape != second_N.shape or first_N.ndim != 1 or not len(first_N):
         raise ModelError(
-            f"log probabilities of shapes {first_N.shape} and {second_N.shape} cannot be interpolated; "
+            f"log probabilities of shapes {first_N.shape} and {second_N.shape} do not match; "
             "score the same windows, at least one, with both models: (N,) each"
         )

@@ -37,7 +37,7 @@ ROWS_AT_A_TIME = 1 << 20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Level:
-    """The grams of one order: all that was counted, and what follows from it.
+    """The n-grams of one order: their counts, and what follows from them.
 
     A context or an n-gram is numbered by its index in its sorted keys. A key has a number in its
     high 32 bits and a token in its low 32.

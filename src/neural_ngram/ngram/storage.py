@@ -35,7 +35,7 @@ def save_kneser_ney(model: KneserNey, path: Path) -> None:
 
 
 def load_kneser_ney(path: Path) -> KneserNey:
-    """Read a model back, whole or not at all.
+    """Read a model back, or raise if any part is invalid.
 
     Raises ArtifactError when the file is missing, damaged, or does not contain valid counts.
     """
@@ -57,7 +57,7 @@ def load_kneser_ney(path: Path) -> KneserNey:
 
 
 def _damaged(path: Path, reason: str) -> ArtifactError:
-    return ArtifactError(f"{path} is not a Kneser-Ney model: {reason}; delete it and run `dvc repro`")
+    return ArtifactError(f"{path} is not a valid model: {reason}; delete it and run `dvc repro`")
 
 
 def _described(described: dict[str, Any], path: Path) -> tuple[list[Discounts], int, int | None]:
