@@ -13,7 +13,7 @@ from neural_ngram.evaluation.decomposition import Decomposition
 __all__ = ["Chart", "decomposition_chart", "embedding_chart", "png", "range_chart"]
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart
-MODEL, REFERENCE = "model", "beside it"
+MODEL, REFERENCE = "model", "reference"
 
 
 def png(chart: Chart) -> bytes:

@@ -38,22 +38,22 @@ class Sandbox:
     """The sandbox around a stage: `kind` is one of KINDS."""
 
     kind: str
-    territory: Rules | None = None
+    rules: Rules | None = None
 
     def close(self, path: Path) -> bool:
         """Whether a path is closed to the stage."""
-        return self.territory is not None and self.territory.rule_against(str(path)) is not None
+        return self.rules is not None and self.rules.rule_against(str(path)) is not None
 
     def missing(self) -> list[str]:
         """Declared inputs that do not exist: the kernel accepts no rule for them, so a file created
         there later could not be read.
         """
-        needed = self.territory.needed if self.territory and self.kind == "landlock" else ()
+        needed = self.rules.needed if self.rules and self.kind == "landlock" else ()
         return [os.path.relpath(path) for path in needed if not Path(path).exists()]
 
     def explanation(self, problem: BaseException) -> str | None:
         """What to report of a failure that the sandbox caused; None for any other."""
-        return explanation(problem, self.territory) if self.territory else None
+        return explanation(problem, self.rules) if self.rules else None
 
     def __str__(self) -> str:
         return {
