@@ -105,14 +105,18 @@ def test_a_full_disk_leaves_the_old_file(old, write, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ArtifactError, match=r"file cannot be written \(.*No space left.*make room"):
+    with pytest.raises(
+        ArtifactError, match=r"file cannot be written \(.*No space left.*free disk space"
+    ):
         write(old)
     assert_only_the_old_file_is_left(old)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is full")
 def test_a_disk_that_fills_while_writing_leaves_the_old_file(old):
-    with pytest.raises(ArtifactError, match=r"file cannot be written \(.*No space left.*make room"):
+    with pytest.raises(
+        ArtifactError, match=r"file cannot be written \(.*No space left.*free disk space"
+    ):
         filling_the_disk(old)
     assert_only_the_old_file_is_left(old)
 
@@ -233,7 +237,7 @@ def test_the_hash_is_that_of_the_bytes(path):
 def test_a_missing_file_is_named_with_the_way_to_make_it(read, path):
     with pytest.raises(ArtifactError) as caught:
         read(path)
-    assert str(caught.value) == f"{path} is missing; run `dvc repro` to make it"
+    assert str(caught.value) == f"{path} is missing; run `dvc repro` to create it"
 
 
 @pytest.mark.parametrize("read", [read_array, read_json, sha256_of_file])

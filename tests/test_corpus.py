@@ -418,7 +418,7 @@ def test_an_unknown_format_lists_the_known_ones(write, name, tmp_path):
 )
 def test_a_corpus_without_text_is_refused(write, name, content):
     path = write(name, content)
-    assert complaint(path) == f"{path} holds no text; every document in it is empty"
+    assert complaint(path) == f"{path} contains no text; every document in it is empty"
 
 
 def test_an_unreadable_file_is_named(write, monkeypatch):
@@ -434,7 +434,7 @@ def test_an_id_that_stands_twice_is_named_with_its_files(write):
     write("in/a.jsonl", '{"id": "x", "text": "one"}\n{"id": "y", "text": "two"}')
     path = write("in/b.jsonl", '{"id": "x", "text": "three"}').parent
     assert complaint(path) == (
-        f"{path} holds the document ID 'x' 2 times, in a.jsonl, b.jsonl; make IDs unique"
+        f"{path} has the document ID 'x' 2 times, in a.jsonl, b.jsonl; make IDs unique"
     )
 
 
@@ -448,8 +448,8 @@ def test_an_id_that_stands_twice_is_named_with_its_files(write):
         ('{"text": "a", "id": 7}', "line 2: `id` is int, but must be a string"),
         ('{"text": "a", "language": []}', "line 2: `language` is list, but must be a string"),
         ('{"text": "a", "provenance_group": true}', "line 2: `provenance_group` is bool"),
-        (r'{"text": "ab\ud800"}', r"line 2: `text` holds the lone surrogate '\ud800' at charac"),
-        (r'{"text": "a", "id": "\udfff"}', "line 2: `id` holds the lone surrogate"),
+        (r'{"text": "ab\ud800"}', r"line 2: `text` contains the lone surrogate '\ud800' at charac"),
+        (r'{"text": "a", "id": "\udfff"}', "line 2: `id` contains the lone surrogate"),
         ('{"text": "a"', "line 2 is not JSON: "),
         ("[" * 100_000, "line 2 is not JSON: "),
         ('{"text": "a", "n": 1' + "0" * 5000 + "}", "line 2 is not JSON: "),
@@ -526,7 +526,7 @@ def test_a_damaged_copy_is_fetched_again(write, tmp_path):
 
 def test_a_download_that_fails_says_what_else_can_be_done(tmp_path):
     url = (tmp_path / "absent.txt").as_uri()
-    with pytest.raises(CorpusError, match=r"cannot fetch .*absent\.txt: .*set corpus\.path"):
+    with pytest.raises(CorpusError, match=r"cannot download .*absent\.txt: .*set corpus\.path"):
         fetch(url, "0" * 64, tmp_path / "raw")
 
 
@@ -541,7 +541,7 @@ def test_each_address_needs_its_hash(sha256, tmp_path):
     ["", "https://example.org/", "https://example.org/x/a.txt https://example.org/y/a.txt"],
 )
 def test_addresses_must_end_in_names_of_their_own(url, tmp_path):
-    with pytest.raises(CorpusError, match="each by a name of its own"):
+    with pytest.raises(CorpusError, match="with distinct names"):
         fetch(url, " ".join("0" * 64 for _ in url.split()), tmp_path)
 
 
@@ -624,7 +624,7 @@ def test_one_mark_stands_before_each_paragraph_of_conllu(write):
 
 def test_a_mark_that_the_text_holds_is_refused(write):
     told = complaint(write("one.txt", "a <p> b\n"), paragraph_mark="<p>")
-    assert "holds the word '<p>' itself" in told
+    assert "contains the word '<p>' itself" in told
     assert "corpus.paragraph_mark" in told
 
 

@@ -31,7 +31,7 @@ def ended(name: str, *, cleans_up: bool, before: str = "default_int_handler"):
 def test_it_cleans_up_and_tells_one_line(name: str, code: int):
     done = ended(name, cleans_up=True)
     assert (done.returncode, done.stdout) == (code, f"cleaned up {code}\n")
-    assert done.stderr == "-c: interrupted; run the same command to go on\n"
+    assert done.stderr == "-c: interrupted; run the same command to continue\n"
 
 
 def test_it_ends_at_once_while_there_is_nothing_to_clean_up():

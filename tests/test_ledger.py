@@ -209,5 +209,5 @@ def test_a_figure_is_confirmed_by_its_line_alone(ledger: Path):
     lines = read(ledger)
     assert confirm(lines, {"model_sha256": "a", "loss_nats": 1.25}, "f.json") == lines[0]
     for wrong in ({"model_sha256": "b"}, {"loss_nats": 1.0}, {"tokens": 8}):
-        with pytest.raises(BoundaryError, match=r"f\.json holds a test loss of .* no line of the"):
+        with pytest.raises(BoundaryError, match=r"f\.json has a test loss of .* no line of the"):
             confirm(lines, {"model_sha256": "a", "loss_nats": 1.25} | wrong, "f.json")

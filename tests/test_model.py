@@ -160,7 +160,7 @@ def test_restore_gives_back_the_same_model():
         (lambda a: a.pop("output"), "should hold embedding"),
         (lambda a: a.update(more=np.zeros(1)), "more"),
         (lambda a: a.update(output=np.zeros((2, 2))), r"output has shape \(2, 2\)"),
-        (lambda a: a.update(gate=a["gate"] * np.nan), "gate holds values that are not finite"),
+        (lambda a: a.update(gate=a["gate"] * np.nan), "gate has values that are not finite"),
     ],
 )
 def test_restore_refuses_what_does_not_fit(change, message):

@@ -70,11 +70,11 @@ def test_a_mixture_is_never_worse_than_its_better_half_by_more_than_ln_2(pair):
 )
 def test_log_probabilities_that_do_not_belong_together_are_refused(first, second):
     for mix in (interpolated_loss, tuned_weight):
-        with pytest.raises(ModelError, match="cannot be mixed"):
+        with pytest.raises(ModelError, match="do not match"):
             mix(first, second)
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_0_and_1_is_refused(weight):
-    with pytest.raises(ModelError, match="is no weight"):
+    with pytest.raises(ModelError, match="but must be from 0 to 1"):
         interpolated_loss(np.zeros(1), np.zeros(1), weight=weight)

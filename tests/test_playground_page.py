@@ -166,7 +166,7 @@ def test_a_click_appends_a_token_and_sampling_goes_on(page: Page):
 
 
 def test_top_k_leaves_so_many_tokens(page: Page):
-    page.get_by_label("top-k (0: all)", exact=True).click(position={"x": 5, "y": 10})
+    page.get_by_label("top-k (0: off)", exact=True).click(position={"x": 5, "y": 10})
     number = page.locator(".slider", has_text="top-k").locator(".named > *").nth(1)
     expect(number).to_have_text(re.compile("^[123]$"))
     kept = int(number.inner_text())
@@ -178,7 +178,7 @@ def test_neighbours_of_a_token_are_listed_and_an_unknown_one_is_told(page: Page)
     page.get_by_label("Neighbours of token").fill("one")
     expect(side.locator(".neighbour")).to_have_count(3)
     page.get_by_label("Neighbours of token").fill("four")
-    expect(side.locator(".refused")).to_contain_text("no token of the vocabulary is 'four'")
+    expect(side.locator(".refused")).to_contain_text("the vocabulary has no token 'four'")
 
 
 @pytest.mark.promise("reliability")

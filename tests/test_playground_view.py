@@ -102,7 +102,7 @@ def test_the_end_of_a_document_adds_nothing_to_the_prompt():
 def test_neighbours_are_found_by_how_a_token_reads():
     assert neighbours(WORDS, "a", 5) == [("b", 0.0), ("c", 0.0)]
     assert len(neighbours(BYTES, "␣", 3)) == 3
-    with pytest.raises(TokenizerError, match="no token of the vocabulary is 'x'"):
+    with pytest.raises(TokenizerError, match="the vocabulary has no token 'x'"):
         neighbours(WORDS, "x", 5)
 
 

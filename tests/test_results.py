@@ -73,7 +73,7 @@ def test_the_page_has_a_row_a_figure_and_says_what_was_not_run():
 
 
 def test_another_table_is_refused():
-    with pytest.raises(ArtifactError, match="mend its first line"):
+    with pytest.raises(ArtifactError, match="fix its first line"):
         read_figures("a,b\n1,2\n")
 
 

@@ -59,8 +59,8 @@ def test_the_example_that_is_kept_with_the_model_works(server: str, store: Path)
     ("body", "told"),
     [
         ({"dataframe_records": [{"text": "At night"}]}, "missing inputs ['prompt']"),
-        (prompts(5), "a prompt is 5, but must be a text"),
-        (prompts(None), "a prompt is None, but must be a text"),
+        (prompts(5), "a prompt is 5, but must be a string"),
+        (prompts(None), "a prompt is None, but must be a string"),
         (prompts(), "0 prompts were given"),
         (prompts("a" * 10_001), "10,000 at most"),
         (prompts("a", temperature=-1), "temperature is -1.0, but must be at least 0"),

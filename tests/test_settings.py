@@ -218,9 +218,9 @@ def test_a_tree_of_plain_values_is_read_as_settings():
         ("generation", "prompt", [1, 2], "generation.prompt is [1, 2], but must be text"),
         ("generation", "prompt", {"x": None}, 'generation.prompt is {"x": null}, but must be text'),
         ("corpus", "path", 7, "corpus.path is 7, but must be text"),
-        ("training", "max_steps", True, "training.max_steps is true, but must be a whole number"),
-        ("training", "max_steps", 3.0, "training.max_steps is 3.0, but must be a whole number"),
-        ("training", "threads", "2", 'training.threads is "2", but must be a whole number'),
+        ("training", "max_steps", True, "training.max_steps is true, but must be an integer"),
+        ("training", "max_steps", 3.0, "training.max_steps is 3.0, but must be an integer"),
+        ("training", "threads", "2", 'training.threads is "2", but must be an integer'),
         ("training", "replay", 1, "training.replay is 1, but must be true or false"),
         ("optimizer", "learning_rate", "x", 'optimizer.learning_rate is "x", but must be a number'),
         ("model", "hiden", 3, "there is no setting model.hiden; did you mean model.hidden?"),
@@ -296,7 +296,7 @@ def test_settings_cannot_be_changed_in_place():
 @pytest.mark.parametrize("name", ["hex", "rot13", "nosuch", "", "utf-8\0", "undefined", "é"])
 def test_an_encoding_that_python_cannot_read_text_in_is_refused(name):
     told = complaint("corpus.encoding", name)
-    assert told.startswith(f"corpus.encoding is {name!r}, which is no encoding of text")
+    assert told.startswith(f"corpus.encoding is {name!r}, which is not a text encoding")
 
 
 def test_fractions_by_position_may_leave_no_test_and_never_less():
@@ -328,5 +328,5 @@ def test_a_test_partition_that_does_not_exist_is_not_unsealed(method):
 
 def test_sentences_hold_no_paragraphs():
     settings = changed(Settings(), "corpus.unit", "sentence")
-    with pytest.raises(ConfigurationError, match="no document holds paragraphs"):
+    with pytest.raises(ConfigurationError, match="no document has paragraphs"):
         check(changed(settings, "corpus.paragraph_mark", "<p>"))

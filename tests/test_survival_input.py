@@ -92,7 +92,7 @@ def test_lines_survive_any_mixture_of_line_breaks(tmp_path_factory, lines, break
         plain = plain.replace("\r", "\n")
     expected = [line for line in plain.split("\n") if line.strip()]
     if not expected:
-        with pytest.raises(CorpusError, match="holds no text"):
+        with pytest.raises(CorpusError, match="contains no text"):
             read_corpus(path)
         return
     assert [document.text for document in read_corpus(path).documents] == expected
@@ -293,7 +293,7 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float):
         arrays[name][-1, -1] = value
         path = tmp_path / "m.safetensors"
         write_tensors(path, arrays, {"architecture": ARCHITECTURE.describe()})
-        with pytest.raises(NeuralNgramError, match=f"{name} holds values that are not finite"):
+        with pytest.raises(NeuralNgramError, match=f"{name} has values that are not finite"):
             model_storage.load(path, sha256_of_file(path))
 
 

@@ -120,7 +120,7 @@ def test_the_first_and_the_last_characters_of_documents_have_the_stationary_law(
 @pytest.fixture(scope="module")
 def measured():
     """A source of order 2 over 5 characters, with 200,000 characters to learn from and as many
-    to be scored, as windows of 4 tokens of context."""
+    to be scored, as windows with 4 tokens of context."""
     rng = np.random.default_rng(21)
     source = MarkovSource.draw(rng, alphabet="abcde", order=2, concentration=0.5)
 

@@ -391,7 +391,7 @@ def test_words_rarer_than_asked_are_unknown():
 @pytest.mark.parametrize("kind", ["bpe", "character", "word"])
 def test_a_lone_surrogate_is_no_text(kind):
     tokenizer = learn(["ab c"], TokenizerSettings(kind=kind, unknown=True))
-    with pytest.raises(TokenizerError, match=r"text 2 holds the lone surrogate .* character 1"):
+    with pytest.raises(TokenizerError, match=r"text 2 contains the lone surrogate .* character 1"):
         list(tokenizer.encode(["b", "a\udcff"]))
 
 
@@ -438,7 +438,7 @@ def test_a_damaged_file_is_named_with_the_way_to_make_it_anew(tmp_path, junk):
     path.write_bytes(junk)
     with pytest.raises(ArtifactError) as caught:
         load(tmp_path)
-    assert str(caught.value).startswith(f"{path} is no tokenizer (")
+    assert str(caught.value).startswith(f"{path} is not a tokenizer (")
     assert str(caught.value).endswith("; delete it and run `dvc repro`")
 
 
@@ -536,7 +536,7 @@ def test_tokens_are_labelled_and_looked_up():
     assert labels == ["<begin document>", "␣", "\\n", "\\xc4", "a"]
     assert (tokenizer.text(2 + 32), tokenizer.text(tokenizer.eos)) == (" ", "<end document>")
     assert (tokenizer.look_up("a"), tokenizer.look_up("#7")) == (99, 7)
-    with pytest.raises(TokenizerError, match="no token of the vocabulary is 'ab'"):
+    with pytest.raises(TokenizerError, match="the vocabulary has no token 'ab'"):
         tokenizer.look_up("ab")
     assert tokenizer.special == (0, 1)
 

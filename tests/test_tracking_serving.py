@@ -66,7 +66,7 @@ def test_the_seed_decides_and_a_row_does_not_depend_on_others(served: PyFuncMode
         (["a"], {"temperature": 0.0, "samples": 0, "max_new_tokens": 10_001}, "10,000 at most"),
         (["a" * 10_001], {}, "a prompt has 10,001 characters; 10,000 at most"),
         (["a"] * 65, {}, "65 prompts were given; give 1 to 64"),
-        (["a", None], {}, "a prompt is nan, but must be a text"),
+        (["a", None], {}, "a prompt is nan, but must be a string"),
         ([5], {}, "Incompatible input types for column prompt"),
         ([""], {}, "the prompt has 0 tokens but the model reads 1"),
         (["xyz"], {}, "'x'"),

@@ -253,7 +253,7 @@ def test_what_is_still_written_is_left_alone(root: Path, monkeypatch):
 
 
 def keep(monkeypatch: pytest.MonkeyPatch, name: str = "kept") -> None:
-    """A run that the store does not take."""
+    """A run that the store does not accept."""
     with monkeypatch.context() as patched:
         patched.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
         with start_run(name, {}) as run:
@@ -339,10 +339,10 @@ def send_until(done: Callable[[], bool]) -> int:
         ("opening.json", b'{"name": "x"}', "Opening"),
         ("opening.json", b"[]", "Opening"),
         ("opening.json", None, "opening.json"),
-        ("events.jsonl", b'{"do": "ta\n{"do": "end"}\n', 'line 1 is no event: \'{"do": "ta\''),
-        ("events.jsonl", b'{"do": "end"}\n3\n', "line 2 is no event: '3'"),
-        ("events.jsonl", b"{}\n", "line 1 is no event: '{}'"),
-        ("events.jsonl", b"\xff\n", "line 1 is no event"),
+        ("events.jsonl", b'{"do": "ta\n{"do": "end"}\n', 'line 1 is not an event: \'{"do": "ta\''),
+        ("events.jsonl", b'{"do": "end"}\n3\n', "line 2 is not an event: '3'"),
+        ("events.jsonl", b"{}\n", "line 1 is not an event: '{}'"),
+        ("events.jsonl", b"\xff\n", "line 1 is not an event"),
     ],
 )
 def test_a_damaged_entry_is_named_and_the_others_are_sent(

@@ -170,7 +170,7 @@ def test_a_model_is_loaded_with_its_own_tokenizer_alone(tmp_path: Path):
         load(file, folder)
     assert str(refused.value) == (
         f"the model was trained with another tokenizer: {sha256[:12]}…, but {path} is of "
-        f"{other[:12]}…; run `dvc repro`, or take both from the same run"
+        f"{other[:12]}…; run `dvc repro`, or use both from the same run"
     )
     model_storage.save(known.model, file, {})
     with pytest.raises(ArtifactError, match="does not say which tokenizer"):

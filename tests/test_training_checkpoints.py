@@ -233,7 +233,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(
     damage(newest)
     assert checkpoints.latest().step == 1
     assert told[0].startswith(f"{newest} is damaged and deleted (")
-    assert "going on after step 1 from " in told[1]
+    assert "resuming after step 1 from " in told[1]
 
 
 def test_a_change_of_any_byte_of_a_checkpoint_is_noticed(checkpoints: Checkpoints, told: list[str]):
@@ -296,7 +296,7 @@ def test_two_processes_that_train_the_same_do_not_meet(
             second.write(state(9))
             second.remove()
         assert first.latest().step == 4
-    assert told == ["another process trains the same just now, so this one keeps no checkpoints"]
+    assert told == ["another process is running this training; checkpoints are disabled here"]
 
 
 def test_what_others_left_is_told_from_what_they_are_at(checkpoints: Checkpoints, tmp_path: Path):
@@ -362,7 +362,7 @@ def test_a_training_keeps_checkpoints_when_another_of_it_ends_as_it_starts(
     with second.lock():
         second.write(state(4))
         assert second.latest().step == 4
-    assert told == [f"going on after step 4 from {second.folder}/step-000000000004.safetensors"]
+    assert told == [f"resuming after step 4 from {second.folder}/step-000000000004.safetensors"]
 
 
 def test_who_looks_at_folders_without_a_lock_leaves_them_alone(
@@ -394,7 +394,7 @@ def test_a_training_that_diverges_keeps_its_last_good_checkpoint(
         resume(fresh(chosen), WINDOWS, chosen, lambda _: None, checkpoints)
     told = str(caught.value)
     assert re.match(r"(the (loss of|gradient of \w+ in)|\w+ after) step \d+ is -?(nan|inf): ", told)
-    assert f"lower optimizer.learning_rate (now {rate:g}); the batch was number " in told
+    assert f"lower optimizer.learning_rate (now {rate:g}); it was batch " in told
     kept = checkpoints.newest()
     assert told.endswith(f"; the last good weights are in {kept}" if kept else "the windows")
     for path in checkpoints.folder.glob("step-*"):
@@ -414,7 +414,7 @@ def test_the_batch_that_diverges_is_named_by_its_number_in_the_epoch(monkeypatch
         return math.nan if calls == 25 else gradients(self, batch, masks)
 
     monkeypatch.setattr(ClosedForm, "__call__", broken)
-    with pytest.raises(TrainingError, match=r"loss of step 25 is nan.*was number 3 of its pass"):
+    with pytest.raises(TrainingError, match=r"loss of step 25 is nan.*it was batch 3 of its pass"):
         train(fresh(chosen), WINDOWS, chosen.optimizer, chosen.training)
 
 

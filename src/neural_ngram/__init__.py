@@ -1,1 +1,1 @@
-"""Small fixed-context neural language models, in a pipeline that can be trusted."""
+"""Small fixed-context neural language models, in a reproducible pipeline."""

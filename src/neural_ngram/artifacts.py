@@ -1,4 +1,4 @@
-"""Reading and writing of files that stages hand on: atomic, byte-stable, identified by hash.
+"""Reading and writing the files that stages pass on: atomic, byte-stable, identified by hash.
 
 Every writer writes to a temporary name in the same folder and then renames, so a file is whole
 or absent. Every reader turns a missing or damaged file into one ArtifactError. What reads tables or
@@ -50,11 +50,11 @@ _DESCRIPTION = "neural_ngram"
 
 @contextmanager
 def atomic(path: Path, *, durable: bool = True) -> Iterator[Path]:
-    """A temporary name beside `path`, renamed to it when the block succeeds, removed when not.
+    """A temporary file beside `path`, renamed to it if the block succeeds, deleted if it fails.
 
-    durable: wait until the disk has it, so that it survives a loss of power as well.
+    durable: wait until it is on disk, so that it also survives a power failure.
 
-    Raises ArtifactError when it cannot be written: no room, no permission.
+    Raises ArtifactError when it cannot be written: no space, no permission.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -69,7 +69,7 @@ def atomic(path: Path, *, durable: bool = True) -> Iterator[Path]:
         raise
     except OSError as problem:
         raise ArtifactError(
-            f"{path} cannot be written ({problem}); make room on the disk or allow writing there, "
+            f"{path} cannot be written ({problem}); free disk space or allow writing there, "
             "and run the same command again"
         ) from problem
     finally:
@@ -78,7 +78,7 @@ def atomic(path: Path, *, durable: bool = True) -> Iterator[Path]:
 
 
 def _sweep(path: Path) -> None:
-    """Delete what killed writers of this file left."""
+    """Delete temporary files left by killed writers of this file."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         writer = left.name.removeprefix(f".{path.name}.").removesuffix(".tmp")
         if writer.isdecimal() and not _is_alive(int(writer)):
@@ -100,7 +100,7 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise ArtifactError(f"{path} is missing; run `dvc repro` to make it") from None
+        raise ArtifactError(f"{path} is missing; run `dvc repro` to create it") from None
     except Exception as problem:
         raise ArtifactError(
             f"{path} cannot be read ({problem}); delete it and run `dvc repro`"
@@ -108,7 +108,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 class _Object(dict[str, Any]):
-    """A JSON object of a file, which names the file when it lacks a key."""
+    """A JSON object read from a file; the error for a missing key names the file."""
 
     def __init__(self, path: Path, content: Mapping[str, Any]) -> None:
         super().__init__(content)
@@ -230,7 +230,7 @@ def read_array(path: Path) -> NDArray[Any]:
 def require_tokenizer(origin: Mapping[str, Any], sha256: str, what: str) -> None:
     """Raise ArtifactError when a model was not trained with the tokenizer of this SHA-256.
 
-    origin: what the model was saved with. what: what has that tokenizer, with its verb.
+    origin: what the model was saved with. what: subject and verb of what has that tokenizer.
     """
     trained_with = origin.get("tokenizer_sha256")
     if trained_with is None:
@@ -240,7 +240,7 @@ def require_tokenizer(origin: Mapping[str, Any], sha256: str, what: str) -> None
     if trained_with != sha256:
         raise ArtifactError(
             f"the model was trained with another tokenizer: {trained_with[:12]}…, but {what} of "
-            f"{sha256[:12]}…; run `dvc repro`, or take both from the same run"
+            f"{sha256[:12]}…; run `dvc repro`, or use both from the same run"
         )
 
 

@@ -2,17 +2,17 @@
 
 NeuralNgramError
 ├── ConfigurationError    a setting is unknown, of the wrong type, out of range or stale
-├── BoundaryError         a stage meets a file that is closed to it, or a partition leaks
+├── BoundaryError         a stage tries to read a file closed to it, or a partition leaks
 ├── CorpusError           a corpus is missing, empty, badly encoded or badly formed
 ├── PartitionError        a split leaves a partition empty or names documents that do not exist
 ├── TokenizerError        a tokenizer cannot be learned, loaded or applied
 ├── WindowError           a token stream yields no window, or an ID does not fit
 ├── ModelError            a model's shapes, names or inputs do not belong together
-├── TrainingError         training cannot go on (the loss is no longer finite)
-├── TrackingError         a store of runs does not take what is sent to it
-└── ArtifactError         a file that a stage wrote is missing, damaged or made from something else
+├── TrainingError         training cannot continue (the loss is no longer finite)
+├── TrackingError         a store of runs does not accept what is sent to it
+└── ArtifactError         a file that a stage wrote is missing, damaged or made from other inputs
 
-Each message says what is wrong, the offending value, where it stands, and what to do.
+Each message says what is wrong, the offending value, where it is, and what to do.
 """
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class NeuralNgramError(Exception):
-    """Base of every error that a user can cause; stages print it in one line and exit with 1."""
+    """Base of every error that a user can cause; stages print it on one line and exit with 1."""
 
 
 class ConfigurationError(NeuralNgramError):
@@ -39,7 +39,7 @@ class ConfigurationError(NeuralNgramError):
 
 
 class BoundaryError(NeuralNgramError):
-    """A stage meets a file that is closed to it, or a partition leaks into another."""
+    """A stage tries to read a file closed to it, or a partition leaks into another."""
 
 
 class CorpusError(NeuralNgramError):
@@ -63,12 +63,12 @@ class ModelError(NeuralNgramError):
 
 
 class TrainingError(NeuralNgramError):
-    """Training cannot go on."""
+    """Training cannot continue."""
 
 
 class TrackingError(NeuralNgramError):
-    """A store of runs does not take what is sent to it."""
+    """A store of runs does not accept what is sent to it."""
 
 
 class ArtifactError(NeuralNgramError):
-    """A file that a stage wrote is missing, damaged or made from something else."""
+    """A file that a stage wrote is missing, damaged or made from other inputs."""

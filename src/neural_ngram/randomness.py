@@ -16,7 +16,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 class SplitMix64:
-    """A stream of 64-bit numbers; `state` is all there is to save."""
+    """A stream of 64-bit numbers; `state` is all that needs to be saved."""
 
     def __init__(self, seed: int) -> None:
         self.state = seed % 2**64

@@ -1,9 +1,9 @@
 """Every setting that can be varied: its name, type, default, range and meaning.
 
-One frozen dataclass a group; `Settings` nests them under the names that users type
+One frozen dataclass per group; `Settings` nests them under the names that users type
 (`windows.context_length`, `optimizer.learning_rate`). The YAML files of `conf/` choose values;
 nothing that is not named here can be set. `settings_of` reads a tree of plain values, and `check`
-refuses what lies out of range and what does not fit together across groups.
+refuses values that are out of range and values that do not fit together across groups.
 """
 
 import json
@@ -61,7 +61,7 @@ def _layer_files() -> list[str]:
 LAYERS = tuple(_layer_files())
 _TEST, _SEALED = "data/splits/test.parquet", "conf/evaluation/default.yaml"
 _KINDS: dict[Any, str] = {
-    int: "a whole number",
+    int: "an integer",
     float: "a number",
     bool: "true or false",
     str: "text",
@@ -91,41 +91,41 @@ class SplitSettings:
     method: str = setting(
         "ratios",
         "ratios: shuffle groups, then cut; contiguous: cut the text in order at token counts; "
-        "position: cut the text in order at fractions of its characters or bytes, also inside a "
-        "document; named: by file name, document ID or a file of lists; whole: everything is "
-        "train, and nothing is held out: validation is train again and test is empty",
+        "position: cut the text in order at fractions of its characters or bytes, possibly within "
+        "a document; named: by file name, document ID or a file of lists; whole: hold nothing out: "
+        "train is the whole corpus, validation equals train and test is empty",
         choices=("ratios", "contiguous", "position", "named", "whole"),
     )
     train: float = setting(
-        0.8, "fraction of train; ratios: of the groups; position: of the text", above=0, below=1
+        0.8, "fraction in train; ratios: of the groups; position: of the text", above=0, below=1
     )
     validation: float = setting(
         0.1,
-        "the same for validation; position: where both add up to 1, there is no test partition",
+        "the same for validation; position: if both add up to 1, there is no test partition",
         above=0,
         below=1,
     )
     position_unit: str = setting(
         "characters",
-        "position: what the fractions are of; a cut at a byte falls in front of its character",
+        "position: unit of the fractions; a cut within a multi-byte character moves to its start",
         choices=("characters", "bytes"),
     )
     seed: int = setting(42, "ratios: seed of the shuffle", least=0)
     keep_duplicates_together: bool = setting(
-        True, "ratios: documents with the same text land in the same partition"
+        True, "ratios: put documents with the same text into the same partition"
     )
     keep_near_duplicates_together: bool = setting(
-        False, "ratios: documents with nearly the same text land in the same partition"
+        False, "ratios: put near-duplicate documents into the same partition"
     )
     near_duplicate: float = setting(
         0.8,
-        "from which similarity texts are near duplicates: Jaccard, of their character 5-grams",
+        "Jaccard similarity of character 5-grams from which texts count as near duplicates",
         above=0,
         most=1,
     )
     most_overlap: float = setting(
         1.0,
-        "the share of validation or test documents with a near duplicate in train that is allowed",
+        "maximum fraction of validation or test documents that have a near duplicate in train",
         least=0,
         most=1,
     )
@@ -139,7 +139,7 @@ class SplitSettings:
     )
     lists_dependency: str = setting(_CONFIG, "what DVC watches: the lists, if any")
     max_train_documents: int | None = setting(
-        None, "keep only the first so many documents of train; null: all", least=1
+        None, "keep only the first N documents of train; null keeps all", least=1
     )
 
     @property
@@ -151,16 +151,18 @@ class SplitSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSettings:
-    """A Markov source that makes the corpus, so that its entropies are known."""
+    """A Markov source that generates a synthetic corpus, whose entropies are therefore known."""
 
     documents: int = setting(
-        0, "how many documents it makes; 0: the corpus is read instead", least=0
+        0, "number of synthetic documents; 0 reads the corpus instead", least=0
     )
-    length: int = setting(10000, "characters a document", least=1)
-    alphabet: str = setting("abcdefgh", "its characters, each once")
-    order: int = setting(2, "how many characters the next one depends on", least=0)
+    length: int = setting(10000, "characters per document", least=1)
+    alphabet: str = setting("abcdefgh", "its characters, all distinct")
+    order: int = setting(2, "number of preceding characters that the next depends on", least=0)
     concentration: float = setting(
-        0.3, "of the Dirichlet law behind its probabilities: lower is more predictable", above=0
+        0.3,
+        "concentration of the Dirichlet prior of its probabilities; lower is more predictable",
+        above=0,
     )
     seed: int = setting(1, "seed of its probabilities and of the text", least=0)
 
@@ -170,39 +172,37 @@ class CorpusSettings:
     """What text is read, and how it is divided."""
 
     name: str = setting(
-        "", "a short name for tables and runs; follows the path or url of your own text"
+        "", "short name in tables and runs; derived from the path or URL of your own text"
     )
-    path: str | None = setting(None, "file or folder; null: fetch corpus.url")
-    url: str | None = setting(None, "where to fetch it; several are separated by spaces")
-    sha256: str | None = setting(None, "SHA-256 of what corpus.url serves, in the same order")
+    path: str | None = setting(None, "file or folder to read; null downloads corpus.url")
+    url: str | None = setting(None, "URL to download; separate several by spaces")
+    sha256: str | None = setting(None, "SHA-256 of each download, in the order of the URLs")
     dependency: str = setting("", "what DVC watches: the path, or the preset that pins the URL")
-    most_bytes: int = setting(
-        10**9, "a download is given up when it is larger; of several files, each", least=1
-    )
+    most_bytes: int = setting(10**9, "maximum size of a download in bytes, per file", least=1)
     files: list[str] = setting(
         [],
-        "patterns of the names to read in a folder, such as *.conllu; empty: all files of known "
-        "endings, which must then be of one format",
+        "patterns of file names to read in a folder, such as *.conllu; empty reads all files with "
+        "known extensions, which must then have the same format",
     )
     encoding: str = setting(
-        "utf-8", "how the files are encoded, by Python's name: latin-1, cp1252, utf-16, gb18030, …"
+        "utf-8", "encoding of the files, by its Python name: latin-1, cp1252, utf-16, gb18030, …"
     )
     unit: str = setting(
         "document",
         "what becomes a document: the format's own document, a CoNLL-U sentence, "
-        "or the whole corpus as one, in which a .txt keeps every character",
+        "or the whole corpus as one document, which keeps every character of a .txt file",
         choices=("document", "sentence", "corpus"),
     )
-    document_mark: str = setting("", "a word put in front of each document; empty: none")
+    document_mark: str = setting("", "word inserted before each document; empty for none")
     paragraph_mark: str = setting(
         "",
-        "a word put in front of each paragraph (blank lines part them, # newpar in CoNLL-U); "
-        "empty: none",
+        "word inserted before each paragraph (paragraphs are separated by blank lines, in CoNLL-U "
+        "by # newpar); empty for none",
     )
     minimum_frequency: int = setting(
         1,
-        "words seen less often in the whole corpus, its validation and test parts included, are "
-        "read as <unk>: a rule of some published splits, which looks further than train",
+        "words that occur less often in the whole corpus, including its validation and test parts, "
+        "become <unk>; some published splits do this, although it uses more than train",
         least=1,
     )
     source: SourceSettings = field(default_factory=SourceSettings)
@@ -219,20 +219,21 @@ class TokenizerSettings:
         choices=tuple(KINDS),
     )
     vocabulary_size: int = setting(
-        512, "bpe: tokens in all, markers and bytes included", least=1, most=2**32
+        512, "bpe: number of tokens, including special tokens and bytes", least=1, most=2**32
     )
     pattern: str = setting(
         "gpt2",
-        "bpe: no merge crosses a border of the GPT-2 split pattern, or none but the document's",
+        "bpe; gpt2: merges stay within the pieces of the GPT-2 split pattern; none: merges may "
+        "span a document",
         choices=("gpt2", "none"),
     )
-    minimum_frequency: int = setting(1, "word: rarer words in train become <unk>", least=1)
+    minimum_frequency: int = setting(1, "word: rarer words of train become <unk>", least=1)
     unknown: bool = setting(
-        False, "character, word: an <unk> token for what train does not hold; else an error"
+        False, "character, word: map what does not occur in train to <unk>; false: raise an error"
     )
     markers: str = setting(
         "bos_eos",
-        "BOS and EOS as two tokens, shared as one, or none",
+        "special tokens: BOS and EOS as two tokens, as one shared token, or none",
         choices=("bos_eos", "shared", "none"),
     )
 
@@ -241,16 +242,16 @@ class TokenizerSettings:
 class WindowSettings:
     """What a model reads and predicts."""
 
-    context_length: int = setting(4, "tokens that the model reads", least=1, most=100_000)
+    context_length: int = setting(4, "number of tokens that the model reads", least=1, most=100_000)
     padding: str = setting(
         "left",
-        "left: BOS in front, so that every token is predicted; none: complete contexts only",
+        "left: pad with BOS so that every token is predicted; none: complete contexts only",
         choices=("left", "none"),
     )
     max_train_documents: int | None = setting(
         None,
-        "windows of the first so many documents of train only, to overfit on purpose with the "
-        "tokenizer of all of them; null: all",
+        "use windows of the first N documents of train only, to overfit on purpose with the "
+        "tokenizer learned on all of them; null uses all",
         least=1,
     )
 
@@ -262,25 +263,25 @@ class ModelSettings:
     embedding_width: int = setting(32, "width D of a token's embedding", least=1, most=2**20)
     hidden: str = setting(
         "swiglu",
-        "the hidden layers",
+        "kind of hidden layer",
         choices=(*LAYERS, *ACTIVATIONS, "none"),
     )
     hidden_width: int = setting(
-        64, "width H of each hidden layer; unused when none", least=1, most=2**20
+        64, "width H of each hidden layer; unused when hidden is none", least=1, most=2**20
     )
     hidden_layers: int = setting(
-        1, "how many of them, one upon another; unused when none", least=1, most=100
+        1, "number of stacked hidden layers; unused when hidden is none", least=1, most=100
     )
-    hidden_bias: bool = setting(False, "a bias in each hidden layer; swiglu and none have none")
+    hidden_bias: bool = setting(False, "bias in each hidden layer; not for swiglu and none")
     dropout: float = setting(
-        0.0, "share of each hidden layer's outputs zeroed in training", least=0, below=1
+        0.0, "fraction of each hidden layer's outputs zeroed in training", least=0, below=1
     )
     direct: bool = setting(
         False, "connect the concatenated embeddings to the output as well (Bengio et al. 2003)"
     )
-    output_bias: bool = setting(False, "a bias in the output layer")
+    output_bias: bool = setting(False, "bias in the output layer")
     tied_output: bool = setting(
-        False, "the output matrix is the embedding, transposed; the widths must be equal"
+        False, "use the transposed embedding as the output matrix; the widths must be equal"
     )
     initialisation: str = setting(
         "xavier_uniform",
@@ -292,16 +293,16 @@ class ModelSettings:
         0.01, "standard deviation; normal: of every matrix; scaled: of the output layer", above=0
     )
     pretrained_embedding: str | None = setting(
-        None, "file of word vectors in word2vec text format to start from; null: random"
+        None, "file of word vectors in word2vec text format to start from; null starts at random"
     )
-    freeze_embedding: bool = setting(False, "training leaves the embedding as it starts")
+    freeze_embedding: bool = setting(False, "do not train the embedding")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerSettings:
-    """How gradients become steps."""
+    """How gradients become updates."""
 
-    name: str = setting("adamw", "the rule", choices=tuple(OPTIMIZERS))
+    name: str = setting("adamw", "the optimizer", choices=tuple(OPTIMIZERS))
     learning_rate: float = setting(0.003, "step size", above=0)
     schedule: str = setting(
         "constant",
@@ -309,43 +310,47 @@ class OptimizerSettings:
         "inverse: divided by 1 + steps * schedule_decay (Bengio et al. 2003)",
         choices=("constant", "step", "cosine", "inverse"),
     )
-    schedule_at: float = setting(0.5, "step: share of max_steps before the drop", above=0, below=1)
-    schedule_factor: float = setting(0.1, "step: factor of the drop", above=0)
-    schedule_decay: float = setting(1e-8, "inverse: decay a step", least=0)
-    beta1: float = setting(0.9, "adam, adamw: decay of the mean gradient", least=0, below=1)
-    beta2: float = setting(0.999, "adam, adamw: decay of the mean square", least=0, below=1)
+    schedule_at: float = setting(
+        0.5, "step: fraction of max_steps before the drop", above=0, below=1
+    )
+    schedule_factor: float = setting(0.1, "step: factor applied at the drop", above=0)
+    schedule_decay: float = setting(1e-8, "inverse: decay per step", least=0)
+    beta1: float = setting(0.9, "adam, adamw: decay of the mean of gradients", least=0, below=1)
+    beta2: float = setting(0.999, "adam, adamw: decay of the mean of squares", least=0, below=1)
     epsilon: float = setting(1e-8, "adam, adamw: added to the root mean square", above=0)
-    weight_decay: float = setting(0.0, "decoupled for adamw, added to the gradient else", least=0)
-    decay_biases: bool = setting(False, "weight decay acts on biases as well")
+    weight_decay: float = setting(
+        0.0, "weight decay; decoupled for adamw, otherwise added to the gradient", least=0
+    )
+    decay_biases: bool = setting(False, "apply weight decay to biases as well")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """How long, how much at once, and in which arithmetic."""
+    """Training steps, batches, checkpoints and arithmetic."""
 
-    batch_size: int = setting(256, "windows a step", least=1, most=2**32)
+    batch_size: int = setting(256, "windows per step", least=1, most=2**32)
     sampling: str = setting(
         "shuffle",
-        "which windows; shuffle: every epoch in a fresh order; replacement: drawn uniformly, with "
-        "replacement; sequential: in text order",
+        "order of the windows; shuffle: a new random order every epoch; replacement: drawn "
+        "uniformly with replacement; sequential: in text order",
         choices=("shuffle", "replacement", "sequential"),
     )
     vectors_dependency: str = setting(
         _CONFIG, "what DVC watches: model.pretrained_embedding, if any"
     )
-    max_steps: int = setting(2000, "steps in all, fixed before validation is looked at", least=1)
+    max_steps: int = setting(2000, "total number of training steps", least=1)
     evaluate_every: int = setting(
         500,
         "steps between full train and validation losses; also at step 0 and at the end",
         least=1,
     )
     checkpoint_every: int = setting(
-        1000, "steps between checkpoints, from which an interrupted training goes on", least=1
+        1000, "steps between checkpoints, from which an interrupted training resumes", least=1
     )
     patience: int | None = setting(
         None,
-        "stop after so many validation losses without a new best, and keep the best weights; "
-        "null: keep the last",
+        "stop after this many validation losses in a row without a new best, and keep the best "
+        "weights; null: never stop early, keep the last weights",
         least=1,
     )
     averaging: str = setting(
@@ -353,7 +358,7 @@ class TrainingSettings:
         "ema: evaluate and keep an exponential moving average of the weights",
         choices=("none", "ema"),
     )
-    averaging_decay: float = setting(0.999, "ema: decay a step", above=0, below=1)
+    averaging_decay: float = setting(0.999, "ema: decay per step", above=0, below=1)
     gradients: str = setting(
         "closed_form",
         "closed_form: derived by hand, in preallocated memory; autograd: the reference",
@@ -361,8 +366,8 @@ class TrainingSettings:
     )
     products: str = setting(
         "full",
-        "matrix products of float32; full, or bf16, with three digits in each factor: faster where "
-        "the processor has matrix units for it",
+        "float32 matmul precision: full, or bf16, which keeps about three digits of each factor "
+        "and is faster on processors with bf16 matrix units",
         choices=("full", "bf16"),
     )
     seed: int = setting(
@@ -373,19 +378,19 @@ class TrainingSettings:
     )
     threads: int | None = setting(
         None,
-        "CPU threads of the tensor library; null: all cores where a step is large, else one",
+        "CPU threads of the tensor library; null: all cores for large steps, one for small ones",
         least=1,
         most=1024,
     )
     determinism: bool = setting(
         False,
-        "the same bits with any number of threads, by products whose order of summation is fixed: "
-        "slower on processors with wider instructions than AVX2",
+        "bit-identical results with any number of threads, by a fixed order of summation in matrix "
+        "products; slower on processors with instructions wider than AVX2",
     )
     probe: str = setting(
-        "", "text whose last tokens are followed through the fresh network, as evidence"
+        "", "text whose last tokens are traced through the untrained network, as evidence"
     )
-    replay: bool = setting(False, "train once more from the same seed and compare every bit")
+    replay: bool = setting(False, "train again from the same seed and compare bit for bit")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -404,7 +409,7 @@ class EvaluationSettings:
     """How a trained model is scored."""
 
     batch_size: int = setting(
-        4096, "windows scored at once, at most; changes memory, not results", least=1
+        4096, "maximum number of windows scored at once; affects memory, not results", least=1
     )
     unseal_test: bool = setting(
         False, "score the test partition too, and record the test evaluation in ledger.jsonl"
@@ -418,26 +423,26 @@ class EvaluationSettings:
 class GenerationSettings:
     """How text is continued."""
 
-    prompt: str = setting("", "the text to continue; empty: start a document")
-    max_new_tokens: int = setting(60, "stop after so many tokens", least=1)
-    temperature: float = setting(0.8, "of the samples; 0: the greedy continuation only", least=0)
+    prompt: str = setting("", "text to continue; empty starts a new document")
+    max_new_tokens: int = setting(60, "maximum number of new tokens", least=1)
+    temperature: float = setting(0.8, "sampling temperature; 0 means greedy decoding", least=0)
     top_k: int | None = setting(
-        None, "draw from so many of the most probable tokens; null: from all", least=1
+        None, "sample from the k most probable tokens; null disables top-k", least=1
     )
     top_p: float = setting(
         1.0,
-        "draw from the fewest most probable tokens that hold this share of probability, after "
-        "temperature and top_k; 1: from all",
+        "sample from the fewest most probable tokens whose probabilities add up to at least top_p, "
+        "after temperature and top_k; 1 disables top-p",
         above=0,
         most=1,
     )
-    samples: int = setting(4, "sampled continuations beside the greedy one", least=0)
+    samples: int = setting(4, "number of sampled continuations besides the greedy one", least=0)
     seed: int = setting(7, "seed of the samples", least=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoundarySettings:
-    """What keeps a stage from files that it does not declare."""
+    """How a stage is kept from files that it does not declare."""
 
     mode: str = setting(
         "enforced",
@@ -477,7 +482,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
     """Checked settings from a tree of plain values, as params.yaml holds them.
 
     Raises ConfigurationError naming the first setting that is unknown, missing, of the wrong type,
-    out of range or at odds with another. Nothing becomes text that was not given as text.
+    out of range or inconsistent with another. No value is converted to text.
     """
     return check(_read(Settings, values, ""))
 
@@ -518,7 +523,7 @@ def _read(kind: type[Any], values: Any, prefix: str) -> Any:
 
 
 def _fitted(name: str, value: Any, wanted: Any, meaning: str) -> Any:
-    """A value as the type that a setting has, or ConfigurationError."""
+    """A value as the type of its setting, or ConfigurationError."""
     allowed = get_args(wanted) if type(None) in get_args(wanted) else (wanted,)
     if value is None and len(allowed) > 1:
         return None
@@ -535,7 +540,7 @@ def _fitted(name: str, value: Any, wanted: Any, meaning: str) -> Any:
     complaint = f"{name} is {shown}, but must be {_KINDS[kind]} ({meaning})"
     if kind in _QUOTED:
         inner = f"{name}={_QUOTED[kind]}"
-        complaint += f'; to mean text, put quotation marks within those of the shell: "{inner}"'
+        complaint += f'; for a text, put quotation marks inside those of the shell: "{inner}"'
     raise ConfigurationError(complaint)
 
 
@@ -608,7 +613,7 @@ def check_model(settings: ModelSettings) -> None:
     if kind == "none" and trains_nothing:
         raise ConfigurationError(
             "model.freeze_embedding=true leaves nothing to train: the output is tied to the "
-            "embedding and there is no hidden layer; set one of them otherwise"
+            "embedding and there is no hidden layer; change one of these settings"
         )
     if kind != "none" and settings.tied_output and widths[0] != widths[1]:
         raise ConfigurationError(
@@ -635,12 +640,12 @@ def _check_watched(settings: Settings) -> None:
 
 
 def _check_corpus(settings: CorpusSettings) -> None:
-    """Raise ConfigurationError when the corpus cannot be read or divided so."""
+    """Raise ConfigurationError when the corpus cannot be read or divided as the settings say."""
     split, both = settings.split, settings.split.train + settings.split.validation
     if split.method == "ratios" and both >= 1:
         raise ConfigurationError(
             f"corpus.split.train + corpus.split.validation is {both:g}; "
-            "it must stay below 1 so that test gets a share"
+            "it must be below 1 so that something is left for test"
         )
     if split.method == "position" and both > 1 + SUM_TOLERANCE:
         raise ConfigurationError(
@@ -650,13 +655,13 @@ def _check_corpus(settings: CorpusSettings) -> None:
     if settings.unit == "sentence" and settings.paragraph_mark:
         raise ConfigurationError(
             f"corpus.paragraph_mark is {settings.paragraph_mark!r}, but under corpus.unit=sentence "
-            "no document holds paragraphs; set corpus.unit=document"
+            "no document has paragraphs; set corpus.unit=document"
         )
     try:
         " ".encode(settings.encoding)
     except (LookupError, ValueError):
         raise ConfigurationError(
-            f"corpus.encoding is {settings.encoding!r}, which is no encoding of text known to "
+            f"corpus.encoding is {settings.encoding!r}, which is not a text encoding known to "
             "Python; set it to utf-8, latin-1, cp1252, utf-16 or gb18030, for example"
         ) from None
 
@@ -669,11 +674,11 @@ def _check_across_groups(settings: Settings) -> None:
     if split.method == "whole" and settings.training.patience:
         raise ConfigurationError(
             f"training.patience={settings.training.patience} watches validation, but under "
-            "corpus.split.method=whole validation is train again; set training.patience=null"
+            "corpus.split.method=whole validation equals train; set training.patience=null"
         )
     if settings.training.determinism and settings.training.products == "bf16":
         raise ConfigurationError(
-            "training.determinism=true fixes the order of summation of full products only; "
+            "training.determinism=true fixes the order of summation at full matmul precision only; "
             "set training.products=full"
         )
     longest = settings.windows.context_length + 1
@@ -705,7 +710,7 @@ def _check_across_groups(settings: Settings) -> None:
 
 
 def _check_split(split: SplitSettings) -> None:
-    """Raise ConfigurationError when train or validation must be empty whatever the corpus."""
+    """Raise ConfigurationError when train or validation would be empty for any corpus."""
     held = ("train", "validation")
     if split.method == "contiguous":
         names = [f"{name}_tokens" for name in held]
@@ -722,7 +727,7 @@ def _check_split(split: SplitSettings) -> None:
 
 
 def _check_openings(settings: Settings) -> None:
-    """Raise ConfigurationError for a text that is too short to open a context without BOS.
+    """Raise ConfigurationError for a text that is too short to fill a context without BOS.
 
     A text has at most as many tokens as bytes (bpe), characters or words.
     """
@@ -738,6 +743,6 @@ def _check_openings(settings: Settings) -> None:
         if most < length and (text or name == "generation.prompt"):
             raise ConfigurationError(
                 f"{name} is {text!r}, which is at most {most} tokens, but the model reads {length} "
-                "and tokenizer.markers=none leaves nothing to stand in front; give a longer "
+                "and tokenizer.markers=none leaves no BOS to pad it with; give a longer "
                 f"{name}, or set tokenizer.markers to bos_eos or shared"
             )

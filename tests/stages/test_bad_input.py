@@ -34,7 +34,7 @@ def assert_refused(done, stage: str, *told: str) -> None:
     ("content", "told"),
     [
         (None, "there is no corpus at"),
-        (b"", "holds no text"),
+        (b"", "contains no text"),
         (b"only one document\n", "partition is empty"),
         (b"aaaa\n" * 50, "partition is empty"),
         (b"first\nsecond\nthi\xffrd\n", "line 3, byte offset 16"),
@@ -56,7 +56,9 @@ def test_a_corpus_that_memory_cannot_hold_is_told_without_advice_on_training(pro
         "ulimit -v 67108864; exec python -m neural_ngram.stages.split_corpus corpus.path=big.txt"
     )
     done = project.run("sh", "-c", limited)
-    told = "big.txt has 1,099,511,627,776 bytes, more than memory can hold; give corpus.path a part"
+    told = (
+        "big.txt has 1,099,511,627,776 bytes, more than memory can hold; set corpus.path to a part"
+    )
     assert_refused(done, "split-corpus", told)
     assert not (project.folder / "data/splits").exists()
 

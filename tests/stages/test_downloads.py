@@ -105,9 +105,9 @@ def test_every_preset_with_an_address_is_fetched(project, server: str, preset: s
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
-        ("cut", "cannot fetch {url}: "),
-        ("short", "cannot fetch {url}: "),
-        ("absent", "cannot fetch {url}: "),
+        ("cut", "cannot download {url}: "),
+        ("short", "cannot download {url}: "),
+        ("absent", "cannot download {url}: "),
         ("other", "{url} has SHA-256 "),
     ],
 )

@@ -81,7 +81,7 @@ def test_a_killed_training_goes_on_in_its_run(pipeline, tmp_path: Path, expected
     before = sent(project)
     done = project.stage("train", *LONG)
     assert done.returncode == 0, done.stderr
-    assert "going on after step" in done.stdout
+    assert "resuming after step" in done.stdout
     assert outputs(project) == expected
     assert not list((project.folder / "runs/checkpoints").iterdir())
     (after,) = runs(project)

@@ -250,7 +250,7 @@ def test_a_figure_that_was_edited_is_refused(project):
         path.write_text(re.sub(r'("loss_nats": )[\d.]+', r"\g<1>0.25", old))
         done = project.run("neural-ngram", "boundary")
         assert done.returncode == 1
-        assert f"{name} holds a test loss of 0.25 nats" in done.stderr
+        assert f"{name} has a test loss of 0.25 nats" in done.stderr
         path.write_text(old)
 
 

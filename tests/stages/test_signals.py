@@ -72,7 +72,7 @@ def test_an_interrupted_training_ends_in_one_line_and_its_run_is_killed(copied, 
     process.send_signal(number)
     _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
-    assert told == "train: interrupted; run the same command to go on\n"
+    assert told == "train: interrupted; run the same command to continue\n"
     assert_whole(copied, before)
     client = MlflowClient(f"sqlite:///{copied.folder / 'runs/mlflow.db'}")
     found = client.search_runs(["1"], "params.`training.max_steps` = '100000'")
@@ -94,7 +94,7 @@ def test_a_stage_may_be_interrupted_at_any_moment(copied, stage: str):
         _, told = process.communicate(timeout=PATIENCE)
         assert process.returncode in (0, 130), told
         assert told.splitlines()[: process.returncode // 130] == [
-            f"{stage.replace('_', '-')}: interrupted; run the same command to go on"
+            f"{stage.replace('_', '-')}: interrupted; run the same command to continue"
         ] * (process.returncode // 130)
         assert "Traceback" not in told
         assert_whole(copied, before)
@@ -136,7 +136,7 @@ def assert_refused(process: subprocess.Popen[str], stage: str, *told: str) -> No
 def test_a_full_disk_is_told_in_one_line_and_leaves_what_was_there(copied, stage: str):
     before = contents(copied.folder)
     process = started(copied, *stage_command(stage), preexec_fn=partial(smallest_files, 300))
-    assert_refused(process, stage, "cannot be written", "make room on the disk")
+    assert_refused(process, stage, "cannot be written", "free disk space")
     assert_whole(copied, before)
     assert copied.stage(stage).returncode == 0
 

@@ -24,7 +24,7 @@ def test_stages_without_a_server_finish_and_are_sent_later(pipeline, tmp_path: P
         assert warning.startswith("warning: not sent to MLflow at http://127.0.0.1:9 (")
     failed = project.run("neural-ngram", "sync")
     assert failed.returncode == 1
-    assert failed.stderr.startswith("neural-ngram: MLflow at http://127.0.0.1:9 does not take ")
+    assert failed.stderr.startswith("neural-ngram: MLflow at http://127.0.0.1:9 does not accept ")
     del project.environment["MLFLOW_TRACKING_URI"]
     sent = project.run("neural-ngram", "sync")
     assert (sent.returncode, sent.stderr) == (0, "")

@@ -6,10 +6,10 @@
     gelu      z Phi(z), Phi(z) = (1 + erf(z / sqrt 2)) / 2, Hendrycks & Gimpel 2016
 
 The second forms are used: unlike the library's own sigmoid and gelu, its tanh and erf give the same
-bits wherever threads part the rows (`training.determinism`).
+bits however threads divide the rows (`training.determinism`).
 
-Nothing is imported here but the standard library, since the settings read the names from here and
-do without the tensor library; what needs it is handed it.
+Only the standard library is imported here, since the settings read the names from here and must
+not load the tensor library; functions that need it receive it as an argument.
 """
 
 import math
@@ -30,7 +30,7 @@ class Kernels(NamedTuple):
 
     forward: (torch, z, a) to a call that computes a = f(z).
     backward: (torch, d, z, a) to a call that turns d from the gradient of a into that of z.
-    reads_z: whether the way back reads z; else a may lie in its memory.
+    reads_z: whether the backward pass reads z; if not, a may overwrite its memory.
     """
 
     forward: "Callable[[Any, Tensor, Tensor], Run]"
@@ -39,7 +39,7 @@ class Kernels(NamedTuple):
 
 
 class Activation(NamedTuple):
-    """A function of each value alone.
+    """An elementwise function.
 
     function: of one tensor, written with operators and the tensor's own methods.
     python: the same as an expression in z, np and math, for the model card.

@@ -7,8 +7,8 @@ Dimension letters: P padded parameters.
             w -= rate (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)    Kingma & Ba 2015
     adamw   the same, after w -= rate decay w                          Loshchilov & Hutter 2019
 
-Nothing is imported here but the standard library, since the settings read the names from here and
-do without the tensor library; what needs it is handed it.
+Only the standard library is imported here, since the settings read the names from here and must
+not load the tensor library; functions that need it receive it as an argument.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,11 +34,11 @@ class Rule(NamedTuple):
         w and g: (P,) weights and gradient. state: the tensors named below, zero before the first
         step. settings: with the weight decay that is left for the call to apply, which is zero
         unless it is decoupled.
-    state: the names of the tensors of shape (P,) that the rule remembers from step to step.
+    state: the names of the tensors of shape (P,) that the rule keeps from step to step.
     counts: whether `state` also holds `steps`, a number, for the rule to count in.
     decoupled: whether weight decay shrinks the weights, instead of being added to the gradient.
 
-    As long as a gradient is zero, state and step must be: gaps between parameters stay zero by it.
+    Where a gradient is always zero, state and step must be, so that gaps between parameters stay 0.
     """
 
     prepare: "Callable[[Any, Tensor, Tensor, State, OptimizerSettings], Step]"
@@ -54,10 +54,10 @@ def _sgd(_: Any, w: "Tensor", g: "Tensor", __: "State", ___: "OptimizerSettings"
 def _adam(
     torch: Any, w: "Tensor", g: "Tensor", state: "State", settings: "OptimizerSettings"
 ) -> Step:
-    """One pass over memory: the kernel under torch.optim.AdamW(fused=True), without decay Adam's.
+    """One pass over memory: the kernel of torch.optim.AdamW(fused=True); without decay, of Adam.
 
     Calling it directly saves the 60 microseconds that the class spends before it, half a step of a
-    small model; tests hold both equal.
+    small model; tests check that both give the same result.
     """
     steps = state["steps"]
     fused = partial(

@@ -1,4 +1,4 @@
-"""The kinds of tokenizer: one entry here makes one more.
+"""The kinds of tokenizer; a new entry here is a new kind.
 
 An entry is data, so that the settings know the names without the tokenizer library. `split` cuts a
 text into pieces, written as in `tokenizer.json` (a pre-tokenizer of Hugging Face `tokenizers`). A
@@ -7,7 +7,7 @@ distinct piece is a token; with `BPE` tokens are bytes and what merges join.
 
     bpe         byte-level BPE, Sennrich, Haddow & Birch 2016
     character   each code point
-    word        what white space sets apart
+    word        separated by whitespace
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,11 +19,11 @@ __all__ = ["KINDS", "Kind", "isolated"]
 class Kind(NamedTuple):
     """How text becomes tokens, and how tokens become text again.
 
-    split: the least that the file's pre-tokenizer says.
+    split: what the file's pre-tokenizer contains at least.
     model: `WordLevel` or `BPE`.
-    separator: what stands between the texts of two tokens, since `split` drops it.
+    separator: what lies between the texts of two tokens, since `split` drops it.
     drops_rare: whether pieces rarer than `tokenizer.minimum_frequency` become <unk>.
-    pieces: what `split` makes of a text, where Python has it faster.
+    pieces: the pieces that `split` yields, where plain Python is faster.
     """
 
     split: Mapping[str, object]

@@ -50,7 +50,7 @@ def _safetensors(folder: Path) -> None:
     write_json(folder / "config.json", architecture.describe())
     tokenizers.save(run.tokenizer, folder)
     write_text(folder / "README.md", card)
-    print(f"{folder}: {parameter_count(architecture):,} parameters, with a card, README.md")
+    print(f"{folder}: {parameter_count(architecture):,} parameters, with a model card, README.md")
 
 
 def _onnx(folder: Path) -> None:
@@ -58,8 +58,8 @@ def _onnx(folder: Path) -> None:
         graphs = import_module("neural_ngram.export.onnx")
     except ModuleNotFoundError as problem:
         raise ArtifactError(
-            f"{problem.name} is not installed, which writes ONNX; "
-            "pip install -c constraints.txt -e '.[onnx]'"
+            f"{problem.name}, which writes ONNX, is not installed; run "
+            "`pip install -c constraints.txt -e '.[onnx]'`"
         ) from None
     run = last_run()
     graph = graphs.onnx_graph(run.model)
@@ -81,7 +81,7 @@ def _word2vec(folder: Path) -> None:
     lines = word2vec(run.tokenizer.names, embedding_VD)
     write_text(folder / "embedding.txt", "".join(f"{line}\n" for line in lines))
     V, D = embedding_VD.shape
-    print(f"{folder}: embedding.txt, {V:,} tokens of {D} numbers")
+    print(f"{folder}: embedding.txt, {V:,} tokens with {D} numbers each")
 
 
 _FORMATS: dict[str, Callable[[Path], None]] = {

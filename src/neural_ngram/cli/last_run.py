@@ -50,14 +50,14 @@ def last_run() -> "Trained":
 
 
 def evaluated() -> dict[str, Any]:
-    """What was measured of the last run's model, on test as well when that was unsealed.
+    """The figures of the last run's model, including those on test if it was unsealed.
 
-    Raises ArtifactError when it is of another model, BoundaryError when no line of the ledger
-    records the figures on test.
+    Raises ArtifactError when they belong to another model, BoundaryError when no line of the
+    ledger records the figures on test.
     """
     figures = read_json(EVALUATION / "figures.json")
     if figures["model_sha256"] != sha256_of_file(MODEL):
-        raise ArtifactError(f"{EVALUATION} is of another model than {MODEL}; run `dvc repro`")
+        raise ArtifactError(f"{EVALUATION} belongs to another model than {MODEL}; run `dvc repro`")
     return figures | _on_test(figures["model_sha256"])
 
 
@@ -67,5 +67,5 @@ def _on_test(model_sha256: str) -> dict[str, Any]:
     if found is None:
         return {}
     if found["model_sha256"] != model_sha256:
-        raise ArtifactError(f"{TEST} is of another model than {MODEL}; run `dvc repro`")
+        raise ArtifactError(f"{TEST} belongs to another model than {MODEL}; run `dvc repro`")
     return {"test": found["test"]}

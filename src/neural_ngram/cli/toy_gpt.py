@@ -47,7 +47,7 @@ def _log(settings: Settings, windows: int) -> pd.DataFrame:
 
 
 def _corpus(settings: Settings) -> dict[str, Any]:
-    """The file that was read, when it is one; else the documents of train."""
+    """The corpus if it was read from one file, else the train documents."""
     if settings.corpus.path is not None:
         path = Path(settings.corpus.path)
     else:

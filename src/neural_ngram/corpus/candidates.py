@@ -1,10 +1,10 @@
 """Which texts are worth comparing: MinHash sketches that agree in a whole band.
 
 Bands are those of locality-sensitive hashing (Broder 1997; Indyk & Motwani 1998). In templated text
-most sketches share bands with most others, so that all pairs of a band would be quadratic. Of a
-crowded band only the nearest in lexicographic order are taken, which agree with the sketch in the
-longest run of further values (Bawa et al. 2005), and of all that is left the `MOST` that agree in
-most values. The cost grows with the number of texts and not with its square.
+most sketches share bands with most others, so that comparing all pairs of a band would be
+quadratic. From a crowded band only the nearest in lexicographic order are taken, which agree with
+the sketch in the longest run of further values (Bawa et al. 2005), and of all these the `MOST` that
+agree in most values. The cost grows with the number of texts and not with its square.
 
 Dimension letters: N sketches, P values in a sketch (permutations).
 """
@@ -19,21 +19,21 @@ __all__ = ["MOST", "PERMUTATIONS", "Candidates"]
 
 PERMUTATIONS = 128
 MOST = 24  # compared with one text; in names and EWT no text has more candidates
-NEAREST = 16  # taken of a crowded band, to either side
-DEPTH = 16  # values of a sketch, from the band's first, that order it
-_RATHER_FIND = (0.1, 0.9)  # what a false candidate weighs, and what a missed one
+NEAREST = 16  # taken from a crowded band, on either side
+DEPTH = 16  # number of values of a sketch, from the band's first, that are sorted by
+_RATHER_FIND = (0.1, 0.9)  # weights of false and of missed candidates
 
 Sketch = NDArray[np.uint32]
 
 
 class Candidates:
-    """An index of sketches, asked for those that may be as similar as the threshold.
+    """An index of sketches that returns those that may be as similar as the threshold.
 
     sketches_NP: (N, P) the values of each sketch.
     """
 
     def __init__(self, sketches_NP: Sketch, threshold: float) -> None:
-        # Above 0.99 the library finds no bands; what they find there is found below, too.
+        # Above 0.99 the library finds no bands; those of 0.99 find what lies above it, too.
         law = MinHashLSH(
             threshold=min(threshold, 0.99), num_perm=PERMUTATIONS, weights=_RATHER_FIND
         )
@@ -41,7 +41,7 @@ class Candidates:
         self._bands = [_Band(sketches_NP, start, law.r) for start in range(0, law.b * law.r, law.r)]
 
     def of(self, sketch_P: Sketch) -> list[int]:
-        """The places of at most `MOST` sketches to compare with this one, ascending."""
+        """The indices of at most `MOST` sketches to compare with this one, ascending."""
         found = {place for band in self._bands for place in band.near(sketch_P)}
         places = np.array(sorted(found), dtype=np.int64)
         if len(places) > MOST:
@@ -70,7 +70,7 @@ class _Band:
         return values.view(f"S{4 * len(self._columns)}")[:, 0]
 
     def near(self, sketch_P: Sketch) -> list[int]:
-        """The places of those that share the band, the nearest of them where it is crowded."""
+        """The indices of those that share the band; only the nearest ones where it is crowded."""
         (key,) = self._keys(sketch_P[None])
         first, end = self._groups.get(bytes(key[: self._prefix]).rstrip(b"\0"), (0, 0))
         if end - first > 2 * NEAREST:

@@ -1,4 +1,4 @@
-"""Files of a corpus from the network, kept only when they are the ones that were meant."""
+"""Downloading the files of a corpus, which are kept only when their hashes match."""
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -17,8 +17,8 @@ SCHEMES = ("https", "http", "file")
 def fetch(url: str, sha256: str | None, folder: Path, *, most_bytes: int = 10**9) -> Path:
     """Download what `url` names (several separated by spaces) into `folder` once, verified.
 
-    Returns the file, or the folder when there are several. A file that is already there with the
-    right hash is not fetched again; one that arrives with another hash is not kept.
+    Returns the file, or the folder when there are several. A file that already exists with the
+    right hash is not downloaded again; a download with another hash is not kept.
 
     Raises CorpusError when a hash is missing, does not match, or the download fails, when a file
     turns out to be larger than `most_bytes`, and when two files would get the same name.
@@ -33,12 +33,12 @@ def fetch(url: str, sha256: str | None, folder: Path, *, most_bytes: int = 10**9
         if urlsplit(one).scheme not in SCHEMES or "::" in one:
             raise CorpusError(
                 f"corpus.url is {one}, but must begin with one of {', '.join(SCHEMES)}; "
-                "fetch it by other means and set corpus.path"
+                "download it by other means and set corpus.path"
             )
     names = [PurePosixPath(urlsplit(one).path).name for one in urls]
     if not all(names) or len(set(names)) != len(names) or not names:
         raise CorpusError(
-            f"corpus.url must name files, each by a name of its own, but ends in {names}; "
+            f"corpus.url must name files with distinct names, but ends in {names}; "
             "give other addresses, or set corpus.path to a local folder"
         )
     paths = [folder / name for name in names]
@@ -55,13 +55,13 @@ def _blocks(url: str) -> Iterator[bytes]:
                 yield block
     except Exception as problem:
         raise CorpusError(
-            f"cannot fetch {url}: {_reason(problem)}; "
+            f"cannot download {url}: {_reason(problem)}; "
             "check the network, or set corpus.path to a local copy"
         ) from problem
 
 
 def _reason(problem: Exception) -> str:
-    """Of a library's message the part that cannot quote what arrived, which may be test text."""
+    """The part of a library's message that cannot quote the response, which may be test text."""
     first = (str(problem).replace("\\n", "\n").splitlines() or [""])[0]
     return first[:200] or type(problem).__name__
 
@@ -75,12 +75,12 @@ def _download(url: str, expected: str, path: Path, most_bytes: int) -> None:
                 if written > most_bytes:
                     raise CorpusError(
                         f"{url} is larger than corpus.most_bytes={most_bytes}; the download was "
-                        "given up, so check the address or raise the limit"
+                        "stopped, so check the address or raise the limit"
                     )
                 local.write(block)
         found = sha256_of_file(temporary)
         if found != expected:
             raise CorpusError(
                 f"{url} has SHA-256 {found}, but corpus.sha256 is {expected}; "
-                "the file changed or is not the one meant, so it was not kept"
+                "the file has changed or is the wrong one, so it was not kept"
             )

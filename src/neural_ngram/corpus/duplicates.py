@@ -1,8 +1,8 @@
-"""Near duplicates: which texts are nearly the same, within a corpus and across its partitions.
+"""Near duplicates: texts that are nearly the same, within a corpus and across its partitions.
 
-Near duplicates are documents whose sets of character shingles, case and runs of white space aside,
-have a Jaccard similarity of at least a threshold. MinHash (Broder 1997) finds candidates, whose
-similarity is then computed exactly, so that a pair can be missed but none is made up.
+Near duplicates are documents whose sets of character shingles, ignoring case and runs of
+whitespace, have a Jaccard similarity of at least a threshold. MinHash (Broder 1997) finds
+candidates, whose similarity is then computed exactly: a pair can be missed, but none is false.
 """
 
 import re
@@ -28,7 +28,7 @@ _EMPTY = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=int)
 
 @dataclass(frozen=True)
 class Kinds:
-    """Documents whose texts are the same but for case and white space are one kind.
+    """Documents whose texts differ only in case and whitespace are one kind.
 
     first: a document of each kind. of: the kind of each document.
     """
@@ -52,9 +52,9 @@ def kinds(documents: Iterable[Document]) -> Kinds:
 def alike(
     asked: list[Document], known: list[Document], threshold: float
 ) -> Iterator[tuple[int, int, float]]:
-    """Which asked document is like which known one, by their places, and how similar they are.
+    """Pairs of a query document and a similar known one, by their indices, and their similarity.
 
-    An asked document is compared with a bounded number of candidates, the most similar ones.
+    A query document is compared with a bounded number of candidates, the most similar ones.
     """
     sketches = [_sketch(_shingles(document.text)) for document in known]
     candidates = Candidates(np.array(sketches).reshape(-1, PERMUTATIONS), threshold)
@@ -71,7 +71,7 @@ def _normal(text: str) -> str:
 
 
 def _shingles(text: str) -> Hashes:
-    """The distinct shingles of a text, ascending; a text shorter than one is its only shingle."""
+    """The distinct shingles of a text, ascending; a shorter text is its own only shingle."""
     characters = characters_of(_normal(text))
     return np.unique(runs(characters, max(1, min(SHINGLE, len(characters)))))
 
@@ -92,7 +92,7 @@ def _jaccard(one: Hashes, other: Hashes) -> float:
 
 
 def links(documents: list[Document], threshold: float) -> list[tuple[str, str]]:
-    """Pairs of document IDs that hold all near duplicates together."""
+    """Pairs of document IDs that link all near duplicates."""
     found = kinds(documents)
     members: defaultdict[int, list[str]] = defaultdict(list)
     for document, kind in zip(documents, found.of, strict=True):
@@ -103,9 +103,9 @@ def links(documents: list[Document], threshold: float) -> list[tuple[str, str]]:
 
 
 def overlaps(split: Mapping[str, list[Document]], threshold: float) -> list[dict[str, Any]]:
-    """A row for each document of validation and test that has a near duplicate in train.
+    """One row per document of validation and test that has a near duplicate in train.
 
-    It names the document, the most similar one of train, the first of several, and their
+    It names the document, the most similar one in train (the first of several) and their
     similarity.
     """
     held_out = [(name, d) for name, part in split.items() if name != "train" for d in part]

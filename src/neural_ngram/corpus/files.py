@@ -1,8 +1,8 @@
 """The files of a corpus, and their text.
 
-Of a folder, files whose endings are known are read, in order of their names; every other file is
+In a folder, files with known extensions are read, in order of their names; every other file is
 counted with the reason for leaving it out. Files of several formats are not mixed unless
-`corpus.files` chooses them: beside a treebank, README.txt is no document.
+`corpus.files` chooses them: a README.txt beside a treebank is not a document.
 """
 
 import codecs
@@ -24,17 +24,17 @@ _MOST_NUL = 0.01  # fraction of characters; UTF-16 read as UTF-8 has one for eac
 def find_files(
     path: Path, *, endings: Collection[str], patterns: Collection[str] = ()
 ) -> tuple[list[Path], Counter[str]]:
-    """The files to read, sorted, and how many others there are by the reason to leave them out.
+    """The files to read, sorted, and how many others are left out, by reason.
 
-    patterns: names, or paths below the folder, with `*`, `?` and `[]`; empty: all of one ending.
+    patterns: names, or paths below the folder, with `*`, `?` and `[]`; empty: all of one format.
 
-    Raises CorpusError when there is no file to read, when the endings are mixed, when a folder
+    Raises CorpusError when there is no file to read, when the formats are mixed, when a folder
     cannot be listed and when names are not UTF-8.
     """
     if not path.exists():
         raise CorpusError(f"there is no corpus at {path}; check corpus.path")
     if not (path.is_file() or path.is_dir()):
-        raise CorpusError(f"{path} is neither a file nor a folder; copy its text to a file")
+        raise CorpusError(f"{path} is neither a file nor a folder; copy its text into a file")
     left_out: Counter[str] = Counter()
     chosen = list[Path]()
     for file in [path] if path.is_file() else _walk(path):
@@ -93,7 +93,7 @@ def _require_files(
             f"corpus.files is {list(patterns)}, which matches none of the "
             f"{left_out['files_not_chosen']} files of {path}; correct the patterns"
         )
-    raise CorpusError(f"{path} is of no known format; the endings read are {' '.join(endings)}")
+    raise CorpusError(f"{path} has no known format; known extensions are {' '.join(endings)}")
 
 
 def _require_one_ending(path: Path, chosen: list[Path], patterns: Collection[str]) -> None:
@@ -101,7 +101,7 @@ def _require_one_ending(path: Path, chosen: list[Path], patterns: Collection[str
     if len(found) > 1 and not patterns:
         counts = ", ".join(f"{count} {ending}" for ending, count in sorted(found.items()))
         raise CorpusError(
-            f"{path} mixes formats ({counts}); choose the files that are the corpus, for example "
+            f"{path} mixes formats ({counts}); choose the files of the corpus, for example "
             f"corpus.files=['*{min(found)}'] (['*'] for all of them)"
         )
 
@@ -135,17 +135,17 @@ def read_bytes(file: Path) -> bytes:
     except MemoryError:
         size = file.stat().st_size
         raise CorpusError(
-            f"{file} has {size:,} bytes, more than memory can hold; give corpus.path a part of it"
+            f"{file} has {size:,} bytes, more than memory can hold; set corpus.path to a part of it"
         ) from None
 
 
 def decode(file: Path, raw: bytes, encoding: str, *, exact: bool) -> tuple[str, Counter[str]]:
-    """The text of a file without its byte order mark, and counts of what was found in it.
+    """The text of a file without its byte order mark, and counts of irregularities in it.
 
-    exact: line ends stay as they are. Otherwise CRLF becomes LF, and in a file without any LF so
-    does CR, which old systems ended lines with.
+    exact: keep line ends as they are. Otherwise CRLF becomes LF, and so does CR, the line end of
+    old systems, in a file without any LF.
 
-    Raises CorpusError, naming line and byte, for what is not text in that encoding.
+    Raises CorpusError, naming line and byte, for content that is not text in that encoding.
     """
     try:
         text = raw.decode(encoding)
@@ -159,7 +159,7 @@ def decode(file: Path, raw: bytes, encoding: str, *, exact: bool) -> tuple[str, 
     nul = text.count("\0")
     if nul > _MOST_NUL * len(text):
         raise CorpusError(
-            f"{file} holds {nul:,} NUL in {len(text):,} characters, so it is no {encoding} text; "
+            f"{file} has {nul:,} NUL in {len(text):,} characters, so it is not {encoding} text; "
             "set corpus.encoding (utf-16-le or utf-16-be?), or leave the file out"
         )
     counts = Counter({"files_with_bom": int(marked), "files_with_crlf": int("\r\n" in text)})

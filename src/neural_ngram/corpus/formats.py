@@ -1,9 +1,9 @@
-"""Text to documents: the formats by the ending of a file's name, one entry each.
+"""Text to documents: one reader per format, found by the file's extension.
 
-    .txt                one document a line; in a folder, one document a file
-    .jsonl .json        one object a document: `text`, optional `id`, `language`,
+    .txt                one document per line; in a folder, one document per file
+    .jsonl .json        one object per document: `text`, optional `id`, `language`,
                         `provenance_group`
-    .conllu             one document a `# newdoc id`, or with unit="sentence" one a sentence,
+    .conllu             one document per `# newdoc id`, or with unit="sentence" per sentence,
                         its `# text = ` line; the document is the provenance group
 
 With unit="corpus" a text file is one document, which keeps every character.
@@ -27,9 +27,9 @@ __all__ = ["READERS", "Reader", "Source", "parse"]
 class Source:
     """A file to be parsed.
 
-    folder: the folder that is read, None when the file is the corpus.
+    folder: the folder that is read, None when the corpus is a single file.
     unit: what becomes a document, as in `corpus.unit`.
-    paragraphs: set the paragraphs that a format marks apart by blank lines.
+    paragraphs: separate the paragraphs that a format marks by blank lines.
     """
 
     file: Path
@@ -103,7 +103,7 @@ def _json(text: str, place: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise CorpusError(f"{place} is not JSON: {problem}; mend it") from None
+        raise CorpusError(f"{place} is not JSON: {problem}; fix it") from None
 
 
 def _document(record: Any, place: str, file: Path) -> Document:
@@ -132,8 +132,8 @@ def _require_string(value: Any, place: str) -> None:
         value.encode("utf-8")
     except UnicodeEncodeError as problem:
         raise CorpusError(
-            f"{place} holds the lone surrogate {value[problem.start]!r} at "
-            f"character {problem.start}, which is no text; mend the escape"
+            f"{place} contains the lone surrogate {value[problem.start]!r} at "
+            f"character {problem.start}, which is not text; fix the escape"
         ) from None
 
 
@@ -164,12 +164,12 @@ def _check_conllu_token(line: str, place: str, *, has_text: bool) -> None:
     if line.count("\t") != 9:
         raise CorpusError(
             f"{place} has {line.count(chr(9)) + 1} columns, but CoNLL-U has 10; "
-            "the file is damaged or cut short, so fetch it again"
+            "the file is damaged or truncated, so download it again"
         )
     if not has_text:
         raise CorpusError(
-            f"{place} is a token of a sentence without a `# text = ` line, which alone is read; "
-            "add the line"
+            f"{place} is a token of a sentence without a `# text = ` line, but only that line is "
+            "read; add it"
         )
 
 

@@ -22,15 +22,15 @@ from neural_ngram.errors import PartitionError
 __all__ = ["measure", "require"]
 
 WIDTHS = (4, 8, 16)  # characters of the windows that are compared without a tokenizer
-MOST_WINDOWS = 2**24  # of train; of more, a part is compared
+MOST_WINDOWS = 2**24  # of train; if there are more, a sample is compared
 
 
 def measure(
     split: Mapping[str, list[Document]], rows: list[dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Of validation and of test: what share of documents and of character windows train holds.
+    """The fractions of documents and character windows of validation and test that occur in train.
 
-    In a large train partition, one distinct window in so many is looked at, chosen by its hash.
+    If train is large, only one distinct window in N is compared, chosen by its hash.
 
     rows: the overlaps of the same split.
     """
@@ -70,7 +70,7 @@ def require(report: Mapping[str, Mapping[str, Any]], most: float) -> None:
 
 
 def _character_windows(documents: list[Document], width: int, one_in: int) -> Hashes:
-    """The hashes of the runs of `width` characters within a document, of one run in so many."""
+    """The hashes of the runs of `width` characters within a document; of one run in `one_in`."""
     kept = [np.empty(0, dtype=np.uint64)]
     for texts in _blocks(documents, width):
         hashes = runs(characters_of("".join(texts)), width)
@@ -82,7 +82,7 @@ def _character_windows(documents: list[Document], width: int, one_in: int) -> Ha
 
 
 def _blocks(documents: list[Document], width: int) -> Iterator[list[str]]:
-    """The texts, some at a time; a long one in parts that share width - 1 characters."""
+    """The texts in blocks; a long text in parts that overlap by width - 1 characters."""
     block, size = list[str](), 0
     for document in documents:
         for start in range(0, len(document.text), CHARACTERS_AT_ONCE):

@@ -1,11 +1,11 @@
 """Train, validation and test: which document goes where, and proof of it.
 
-Documents of one provenance group, and documents with the same text, never part under `ratios`.
-Under `contiguous` and `position` the order of the text decides and under `named` the user does; all
-report what they part. Where `position` gives all of the text to train and validation, there is no
-test partition. Under `whole` nothing is held out: some published models were trained on all there
-was. Then validation is train once more, so that the stages can run, and test is empty, so that no
-number can be taken for a result on new text.
+Documents of one provenance group, and documents with the same text, are never separated under
+`ratios`. Under `contiguous` and `position` the order of the text decides, and under `named` the
+user does; all report what they separate. Where `position` gives all of the text to train and
+validation, there is no test partition. Under `whole` nothing is held out: some published models
+were trained on all of their text. Validation then equals train, so that the stages can run, and
+test is empty, so that no number can be mistaken for a result on new text.
 """
 
 import hashlib
@@ -41,9 +41,9 @@ def split_documents(
 ) -> Split:
     """Divide documents as the settings say; `lists` holds IDs by partition for `named`.
 
-    `links` are pairs of IDs that `ratios` does not part, such as near duplicates.
+    `links` are pairs of IDs that `ratios` does not separate, such as near duplicates.
 
-    Raises PartitionError when a partition stays empty, a name matches nothing, or a document is
+    Raises PartitionError when a partition is empty, a name matches nothing, or a document is
     named for two partitions.
     """
     if settings.method == "ratios":
@@ -64,7 +64,7 @@ def split_documents(
 
 
 def parted(split: Split) -> dict[str, int]:
-    """How many provenance groups, and how many distinct texts, stand in more than one partition."""
+    """How many provenance groups and distinct texts occur in more than one partition."""
     groups: defaultdict[str, set[str]] = defaultdict(set)
     texts: defaultdict[str, set[str]] = defaultdict(set)
     for name, documents in split.items():
@@ -89,8 +89,8 @@ def _by_ratios(
 
 
 def _cuts(size: int, settings: SplitSettings) -> tuple[int, int]:
-    """Where train ends and validation ends, of so many."""
-    # Rounded first, since 0.6 + 0.3 falls just short of the 0.9 that is meant.
+    """Where train and validation end among that many."""
+    # Rounded first, since 0.6 + 0.3 falls just short of the intended 0.9.
     first, second = (
         int(round(fraction * size, 6))
         for fraction in (settings.train, settings.train + settings.validation)
@@ -134,7 +134,7 @@ def _contiguous(documents: list[Document], settings: SplitSettings) -> Split:
 
 
 def _take(documents: list[Document], size: int) -> tuple[list[Document], list[Document]]:
-    """The first `size` whitespace tokens, and the rest; a document on the cut is divided there."""
+    """The first `size` whitespace tokens, and the rest; a document at the cut is divided there."""
     taken: list[Document] = []
     for number, document in enumerate(documents):
         tokens = len(document.text.split())
@@ -171,14 +171,14 @@ def _by_position(documents: list[Document], settings: SplitSettings) -> Split:
 
 
 def _characters_before(text: str, place: int, size: int) -> int:
-    """How many characters of a text of `size` UTF-8 bytes lie wholly in front of a byte."""
+    """How many characters of a text of `size` UTF-8 bytes end before a byte offset."""
     if place in (0, size):
         return len(text) if place else 0
     return len(text.encode("utf-8")[:place].decode("utf-8", "ignore"))
 
 
 def _piece(document: Document, left: int, right: int) -> Document:
-    """Characters left to right, which its ID names as Python writes a slice; all: the document."""
+    """Characters left to right, added to its ID as a Python slice; all: the document itself."""
     size = len(document.text)
     if (left, right) == (0, size):
         return document
@@ -229,13 +229,13 @@ def _owner(document: Document, names: set[str]) -> str:
 
 def _empty_message(name: str, documents: list[Document], settings: SplitSettings) -> str:
     remedies = {
-        "ratios": "give more documents, more distinct texts, or other corpus.split ratios",
+        "ratios": "provide more documents, more distinct texts, or other corpus.split ratios",
         "contiguous": "lower corpus.split.train_tokens or corpus.split.validation_tokens",
-        "position": "give more text, or other corpus.split.train and corpus.split.validation",
+        "position": "provide more text, or change corpus.split.train and corpus.split.validation",
         "named": f"name files or IDs in corpus.split.{name}_names",
-        "whole": "give a corpus with text",
+        "whole": "provide a corpus with text",
     }
     return (
         f"the {name} partition is empty: {len(documents)} documents under "
-        f"corpus.split.method={settings.method} leave nothing for it; {remedies[settings.method]}"
+        f"corpus.split.method={settings.method} leave none for it; {remedies[settings.method]}"
     )

@@ -1,9 +1,9 @@
 """Files to a corpus of documents, with counts of what was read, dropped and left out.
 
-With unit="corpus" everything is one document, a line break between the parts. Marks are words put
-in front of documents and paragraphs. A minimum frequency merges rare words of the whole corpus into
-<unk>; some published corpora are defined so, and since that looks beyond train it is done here, in
-the open, and not by the tokenizer.
+With unit="corpus" everything is one document, with a line break between the parts. Marks are words
+inserted before documents and paragraphs. A minimum frequency merges rare words of the whole corpus
+into <unk>; some published corpora are defined this way, and since it uses more than train it is
+done explicitly here and not by the tokenizer.
 """
 
 import re
@@ -26,11 +26,11 @@ _MOST_NAMED = 100  # bad files
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """The documents read, and what the reading found.
+    """The documents read, and counts of what was found.
 
     counts: files, documents, utf8_bytes, empty_documents_dropped, files_with_bom,
-    files_with_crlf; and, where there are any, files that were left out, by reason, and what is odd
-    in the text: old line ends, NUL, byte order marks within it.
+    files_with_crlf; and, where there are any, files that were left out, by reason, and
+    irregularities in the text: old line ends, NUL, byte order marks within it.
     """
 
     documents: list[Document]
@@ -66,7 +66,7 @@ def read_corpus(  # noqa: PLR0913 - what a user may ask
 
     Raises CorpusError when it is missing, empty or of an unknown format, when files are not in
     that encoding (with the byte offset) or malformed (with the line), each of them named, and when
-    an ID stands twice.
+    an ID occurs twice.
     """
     manner = _Manner(
         unit=unit,
@@ -105,7 +105,7 @@ def _source(file: Path, folder: Path | None, manner: _Manner, counts: Counter[st
 
 
 def _all_of(problems: list[str], files: int) -> str:
-    """One message of all bad files; what they have in common, to be done, is said once."""
+    """One message for all bad files; advice that several share is given once."""
     if len(problems) == 1:
         return problems[0]
     by_advice: defaultdict[str, list[str]] = defaultdict(list)
@@ -120,7 +120,7 @@ def _all_of(problems: list[str], files: int) -> str:
 
 def _corpus(path: Path, documents: list[Document], manner: _Manner, counts: Counter[str]) -> Corpus:
     if not documents:
-        raise CorpusError(f"{path} holds no text; every document in it is empty")
+        raise CorpusError(f"{path} contains no text; every document in it is empty")
     _refuse_repeated_ids(documents, path)
     if manner.marks:
         documents = [_mark(document, manner) for document in documents]
@@ -134,10 +134,10 @@ def _corpus(path: Path, documents: list[Document], manner: _Manner, counts: Coun
 
 
 def _mark(document: Document, manner: _Manner) -> Document:
-    """Marks as words on lines of their own; paragraphs are set apart by blank lines."""
+    """Marks as words on lines of their own; paragraphs are separated by blank lines."""
     for mark in manner.marks & set(document.text.split()):
         raise CorpusError(
-            f"document {document.id!r} of {document.source} holds the word {mark!r} itself; "
+            f"document {document.id!r} of {document.source} contains the word {mark!r} itself; "
             "choose another corpus.document_mark or corpus.paragraph_mark"
         )
     return replace(document, text="\n".join(_marked_lines(document.text, manner)))
@@ -154,7 +154,7 @@ def _marked_lines(text: str, manner: _Manner) -> Iterator[str]:
 
 
 def merge_rare_words(corpus: Corpus, minimum_frequency: int) -> Corpus:
-    """The same corpus with whitespace-separated words seen less often than that read as <unk>.
+    """The same corpus with whitespace-separated words that occur less often replaced by <unk>.
 
     Counts gain `rare_words_merged` and `rare_types_merged`.
     """
@@ -180,6 +180,6 @@ def _refuse_repeated_ids(documents: list[Document], path: Path) -> None:
     if times > 1:
         sources = sorted({document.source for document in documents if document.id == identifier})
         raise CorpusError(
-            f"{path} holds the document ID {identifier!r} {times} times, in {', '.join(sources)}; "
+            f"{path} has the document ID {identifier!r} {times} times, in {', '.join(sources)}; "
             "make IDs unique"
         )

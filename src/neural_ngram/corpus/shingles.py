@@ -1,6 +1,6 @@
 """Sets of runs of characters or tokens, as 64-bit hashes.
 
-Two runs that differ have next to never the same hash.
+Two different runs almost never have the same hash.
 """
 
 from typing import Any

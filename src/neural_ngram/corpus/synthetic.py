@@ -1,11 +1,11 @@
-"""Text from a source whose entropies are known: what a loss can reach, and what it cannot.
+"""Synthetic text from a source whose entropies are known, and so the lowest possible loss.
 
 Dimension letters: A characters in the alphabet, m order of the source, S = A^m states,
 k context tokens, D documents, L characters in a document.
 
 A source of order m draws each character from a distribution that depends on the m characters
 before it. Documents start in the stationary distribution, so every position of every document has
-the same law, and the conditional entropy H(next | last k) is exact for each k.
+the same distribution, and the conditional entropy H(next | last k) is exact for each k.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class MarkovSource:
 
     alphabet: A distinct characters.
     transitions: (A,) * m + (A,) probabilities of the next character, the last axis, after the m
-        characters before it, the oldest first; all positive, so that there is one stationary law.
+        characters before it, oldest first; all positive, so one stationary distribution exists.
     """
 
     alphabet: str
@@ -39,11 +39,11 @@ class MarkovSource:
     def draw(
         cls, rng: np.random.Generator, *, alphabet: str, order: int, concentration: float = 1.0
     ) -> "MarkovSource":
-        """A source whose next-character distributions are drawn from a symmetric Dirichlet law.
+        """A source whose next-character distributions are drawn from a symmetric Dirichlet prior.
 
         No probability is below a millionth (before normalisation): every state can be reached.
 
-        concentration: near 0 almost every character follows from the ones before it; at 1 all
+        concentration: near 0 almost every character is determined by those before it; at 1 all
         distributions are equally likely; large values tend to the uniform distribution.
 
         Raises ConfigurationError when a setting is out of range.
@@ -52,16 +52,16 @@ class MarkovSource:
         if A < 1 or len(set(alphabet)) < A:
             raise ConfigurationError(
                 f"the alphabet {alphabet!r} of a synthetic source must be distinct characters, at "
-                "least one; remove what is repeated"
+                "least one; remove repeated ones"
             )
         if order < 0 or A**order > MOST_STATES:
             raise ConfigurationError(
                 f"a synthetic source of order {order} over {A} characters has no state or too many "
-                f"(at most {MOST_STATES}); choose an order from 0, or a smaller one or alphabet"
+                f"(at most {MOST_STATES}); choose an order from 0 up, or a smaller alphabet"
             )
         if not 0 < concentration < np.inf:
             raise ConfigurationError(
-                f"a Dirichlet concentration of {concentration} is out of range; give a positive one"
+                f"a Dirichlet concentration of {concentration} is out of range; it must be positive"
             )
         rows = rng.dirichlet(np.full(A, concentration), size=(A,) * order)
         rows = np.maximum(rows, LEAST_PROBABILITY)
@@ -69,7 +69,7 @@ class MarkovSource:
 
     @property
     def order(self) -> int:
-        """m, how many characters the next one depends on."""
+        """m, the number of characters that the next one depends on."""
         return self.transitions.ndim - 1
 
     @cached_property
@@ -104,13 +104,13 @@ class MarkovSource:
         return self.conditional_entropies()[-1]
 
     def documents(self, rng: np.random.Generator, *, count: int, length: int) -> list[str]:
-        """D documents of L characters each, every one started in the stationary distribution.
+        """D documents of L characters each, all starting in the stationary distribution.
 
         Raises ConfigurationError when either number is negative.
         """
         if count < 0 or length < 0:
             raise ConfigurationError(
-                f"{count} documents of {length} characters cannot be drawn; give numbers from 0"
+                f"{count} documents of {length} characters cannot be drawn; both must be at least 0"
             )
         A, m = len(self.alphabet), self.order
         state = rng.choice(A**m, size=count, p=self.stationary.reshape(-1))

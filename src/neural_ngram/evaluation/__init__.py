@@ -1,1 +1,1 @@
-"""What a model's loss is, where it comes from, and what stands beside it."""
+"""What a model's loss is, where it comes from, and what to compare it with."""

@@ -1,9 +1,9 @@
-"""Where in the text a model loses: by place in the document, by frequency, by how sure it is.
+"""Where the loss arises: by position in the document, by token frequency, and by confidence.
 
 Dimension letters: N windows, V vocabulary, G groups.
 
-Places and counts are gathered in bands that double, 1, 2–3, 4–7 and so on, so that each holds
-enough tokens to say something. Calibration follows Guo et al. 2017 (arXiv:1706.04599).
+Positions and counts are grouped in bands of doubling width, 1, 2–3, 4–7 and so on, so that each
+holds enough tokens. Calibration follows Guo et al. 2017 (arXiv:1706.04599).
 """
 
 from collections.abc import Mapping
@@ -23,15 +23,15 @@ Parts = Mapping[str, tuple[Windows, Scores]]
 
 
 def loss_by_position(parts: Parts) -> pd.DataFrame:
-    """A row a band of places: the first place, and tokens and loss in nats of each partition.
+    """One row per band of positions: the first position, and tokens and loss in nats by partition.
 
-    The first target of a document has place 1: its C-th token without padding, counted from 0.
+    The first target of a document has position 1: its C-th token without padding, counted from 0.
     """
     return _losses("first_place", {name: _places(w) for name, (w, _) in parts.items()}, parts)
 
 
 def loss_by_frequency(parts: Parts) -> pd.DataFrame:
-    """A row a band of counts: the least count, and tokens and loss in nats of each partition.
+    """One row per band of counts: the least count, and tokens and loss in nats by partition.
 
     The count of a token is how often it is a target of `train`; 0 is a band of its own.
     """
@@ -43,9 +43,9 @@ def loss_by_frequency(parts: Parts) -> pd.DataFrame:
 
 
 def calibration(scores: Scores) -> pd.DataFrame:
-    """A row a tenth of probability that the model ever gave to its most probable token.
+    """One row per tenth of probability that the model ever gave to its most probable token.
 
-    Columns: from, to, tokens, predicted (its mean probability there), observed (how often it came).
+    Columns: from, to, tokens, predicted (its mean probability there), observed (its frequency).
     """
     bin_N = np.minimum((scores.confidences * BINS).astype(np.int64), BINS - 1)
     tokens = np.bincount(bin_N, minlength=BINS)
@@ -71,7 +71,7 @@ def _places(windows: Windows) -> NDArray[np.int64]:
 
 
 def _losses(name: str, numbers: Mapping[str, NDArray[np.int64]], parts: Parts) -> pd.DataFrame:
-    """Tokens and loss of each partition by bands of `numbers`, (N,) each, that hold any token."""
+    """Tokens and loss of each partition by non-empty bands of `numbers`, (N,) each."""
     bands = {part: np.frexp(number_N)[1] for part, number_N in numbers.items()}
     G = 1 + max(int(band_N.max()) for band_N in bands.values())
     columns: dict[str, NDArray[np.generic]] = {name: (1 << np.arange(G)) >> 1}

@@ -1,7 +1,7 @@
-"""What scores say: cross-entropy, perplexity, bits per byte, accuracy, and where a loss comes from.
+"""From scores to cross-entropy, perplexity, bits per byte, accuracy and a loss decomposition.
 
 A model's validation loss is its floor, plus its excess training loss, plus its generalization gap.
-Beside it stand the baseline (interpolated modified Kneser-Ney over the same windows) and
+It is compared with the baseline (interpolated modified Kneser-Ney over the same windows) and with
 interpolations of the two (Bengio et al. 2003, section 3.1).
 """
 
@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Decomposition:
-    """Where a model's validation loss comes from, and the losses beside it, in nats per token.
+    """Where a model's validation loss comes from, and what to compare it with, in nats per token.
 
     floor: conditional entropy of the train windows given the model's context.
     excess: train loss above the floor.
@@ -56,7 +56,7 @@ class Decomposition:
     baseline: validation loss of Kneser-Ney on the same windows.
     equally_interpolated: of the mean of the probabilities of model and baseline.
     interpolated: of both with the model weighted `model_weight`, tuned on validation.
-    cause: what the excess is put down to, as `gap_cause` says it.
+    cause: what limits the excess, as `gap_cause` phrases it.
     """
 
     floor: float
@@ -99,7 +99,7 @@ class Decomposition:
             Part(
                 "Kneser-Ney",
                 self.baseline,
-                "baseline: validation loss of counts over the same windows",
+                "baseline: validation loss of an n-gram model counted on the same windows",
             ),
             Part(
                 "equal-weight interpolation",
@@ -126,7 +126,7 @@ def report(scores: Scores, *, scored_bytes: int) -> dict[str, Any]:
 
 
 def compared(figures: Mapping[str, Any], parts: Decomposition) -> dict[str, dict[str, float]]:
-    """The few figures by which experiments are compared, out of all that were measured."""
+    """The few of the measured figures by which experiments are compared."""
     return {
         "train": {"loss_nats": figures["train"]["loss_nats"]},
         "validation": few(figures["validation"]),
@@ -142,7 +142,7 @@ def few(figures: Mapping[str, Any]) -> dict[str, float]:
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    """Each figure of a tree of them, by its dotted name."""
+    """Each figure of a nested mapping, by its dotted name."""
     for key, value in tree.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{key}.")
@@ -156,7 +156,7 @@ def interpolations(
     """Losses of the equal-weight interpolation and of the one with a tuned weight of the model.
 
     model_N, baseline_N: (N,) log probabilities of the same windows, in nats.
-    weight: as it was tuned on validation; None tunes it here, which only validation is for.
+    weight: as tuned on validation; None tunes it here, which is for validation only.
     """
     tuned = tuned_weight(model_N, baseline_N).weight if weight is None else weight
     return {
@@ -173,7 +173,7 @@ def decomposition(
 ) -> Decomposition:
     """Where the validation loss of a model comes from.
 
-    figures: what `evaluate` measured of it, the interpolations included. counted: what the stage
+    figures: what `evaluate` measured, including the interpolations. counted: what the stage
     oracle-conditional-entropy counted.
     """
     train, validation = (figures[name]["loss_nats"] for name in ("train", "validation"))
@@ -192,13 +192,13 @@ def decomposition(
 
 
 def gap_cause(model: Model, ranks: dict[str, int] | None) -> str:
-    """What keeps a model above its floor, as far as the widths tell.
+    """What keeps a model above its floor, as far as the widths show.
 
-    ranks: of `logit_rank`. Where the bound is below V - 1 the widths may (the softmax does not see
-    a constant added to a row); else nothing but training does.
+    ranks: of `logit_rank`. If the bound is below V - 1, the widths may limit it (softmax ignores a
+    constant added to a row); otherwise only training does.
     """
     if ranks and ranks["rank_bound"] >= model.architecture.vocabulary_size - 1:
-        return "optimisation, not capacity (the widths allow any table),"
+        return "optimisation, not capacity (the widths allow any table)"
     return "capacity or optimisation"
 
 

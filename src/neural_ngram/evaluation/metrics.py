@@ -20,7 +20,7 @@ def perplexity(loss_nats: float) -> float:
 def bits_per_byte(summed_nats: float, utf8_bytes: int) -> float:
     """Summed cross-entropy in bits over the raw UTF-8 bytes of the text that was scored.
 
-    Comparable between tokenizers, as perplexity is not, unless words are unknown to one of them.
+    Comparable between tokenizers, unlike perplexity, unless some words are unknown to one of them.
     """
     return summed_nats / (utf8_bytes * math.log(2)) if utf8_bytes else math.nan
 
@@ -28,8 +28,8 @@ def bits_per_byte(summed_nats: float, utf8_bytes: int) -> float:
 def mean_loss(log_probabilities: NDArray[np.float64], *, scored_bytes: int) -> dict[str, Any]:
     """Loss, perplexity, bits per byte and tokens from (N,) log probabilities in nats.
 
-    scored_bytes: the UTF-8 bytes of the text that the targets stand for. What is not finite (the
-    perplexity of a huge loss, bits per byte without bytes) is left out.
+    scored_bytes: the UTF-8 bytes of the text that the targets represent. Figures that are not
+    finite (the perplexity of a huge loss, bits per byte without bytes) are left out.
     """
     summed = -float(log_probabilities.sum())
     loss = summed / len(log_probabilities)

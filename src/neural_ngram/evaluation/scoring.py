@@ -20,13 +20,13 @@ from neural_ngram.tokens.windows import Windows
 
 __all__ = ["Scores", "check_windows", "score"]
 
-# So many logits or hidden values at once are the fastest; more only cost memory.
+# The fastest number of logits or hidden values at once; more only cost memory.
 MOST_VALUES = 2**20
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What a model gave each window, as entries that windows may share.
+    """The log probabilities of windows, as entries that windows may share.
 
     entry_log_probabilities: (E,) of the target, in nats, float64.
     entry_hits: (E,) whether the target was the most probable token (ties to the lower ID).
@@ -73,11 +73,11 @@ class Scores:
 
     @property
     def accuracy(self) -> float:
-        """Share of the targets that were the most probable token."""
+        """Fraction of the targets that were the most probable token."""
         return int(self.counts[self.entry_hits].sum()) / self.tokens
 
     def parts(self, sizes: Sequence[int]) -> list["Scores"]:
-        """The scores of partitions that were scored as one, by their numbers of windows."""
+        """The scores of partitions that were scored together, split by their numbers of windows."""
         return [
             replace(self, entries=part, counts=np.bincount(part, minlength=len(self.counts)))
             for part in np.split(self.entries, np.cumsum(sizes)[:-1])
@@ -88,7 +88,7 @@ def score(model: Model, windows: Windows, *, batch_size: int) -> Scores:
     """Score every window once; `batch_size` bounds memory and does not weight the mean.
 
     When at least half of the windows share their context with another one, each distinct context
-    is computed once and read by all its windows.
+    is computed once and used by all its windows.
 
     Raises ModelError when the windows do not belong to the model.
     """
@@ -135,7 +135,7 @@ def _log_p(model: Model, context_BC: NDArray[np.integer]) -> tuple[NDArray[Any],
 
 
 def check_windows(model: Model, windows: Windows) -> None:
-    """Raise ModelError when there is no window, or one that the model cannot read or predict."""
+    """Raise ModelError when there is no window, or one that does not fit the model."""
     architecture = model.architecture
     if not len(windows):
         raise ModelError("there is no window to score; lower windows.context_length")

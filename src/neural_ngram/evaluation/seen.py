@@ -1,4 +1,4 @@
-"""How much of another partition's windows a model saw in train, context and target."""
+"""How many of another partition's windows, context and target, the model saw in train."""
 
 import numpy as np
 

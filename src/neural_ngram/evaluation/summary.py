@@ -1,4 +1,4 @@
-"""The table that an evaluation ends with: each partition between its floor and its baseline."""
+"""The table at the end of an evaluation: each partition between its floor and its baseline."""
 
 import math
 import sys
@@ -17,7 +17,7 @@ HEADER = ("partition", "tokens", "loss", "perplexity", "bits per byte", "floor",
 def summary(
     metrics: Mapping[str, Any], counted: Mapping[str, Any], context_length: int
 ) -> list[tuple[str, ...]]:
-    """A row a partition, losses in nats; the floor is that of train, where it was counted.
+    """One row per partition, losses in nats; the floor is that of train, where it was counted.
 
     metrics: of the model. counted: of the stage oracle-conditional-entropy.
     """

@@ -1,6 +1,6 @@
-"""The test partition, when `evaluation.unseal_test=true` opens it: read and scored.
+"""Reading and scoring the test partition when `evaluation.unseal_test=true` opens it.
 
-Nothing here prints, logs or raises with a word of the test documents.
+No message, log line or error from here contains a word of the test documents.
 """
 
 from pathlib import Path
@@ -70,7 +70,8 @@ def read_test(settings: Settings) -> tuple[Windows, dict[str, Any]]:
         windows, counts = token_windows.encode(texts, tokenizer, settings.windows)
     except TokenizerError:
         raise TokenizerError(
-            f"{settings.evaluation.test_documents} holds what tokenizer.kind={tokenizer.kind} did "
-            "not see in train (sealed text is not shown); set tokenizer.unknown=true"
+            f"{settings.evaluation.test_documents} contains something that tokenizer.kind="
+            f"{tokenizer.kind} did not see in train (sealed text is not shown); set "
+            "tokenizer.unknown=true"
         ) from None
     return windows, counts | {"tokenizer_sha256": sha256_of_file(TOKENIZER / "tokenizer.json")}

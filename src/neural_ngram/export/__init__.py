@@ -1,1 +1,1 @@
-"""A run for people and for other programs: pages, charts, and model formats."""
+"""A run for readers and for other programs: pages, charts, and model formats."""

@@ -1,11 +1,12 @@
 """A Kneser-Ney model in the ARPA format, which KenLM and its like read.
 
-Dimension letters: V vocabulary, G grams of one order, H contexts of one length, m tokens in a gram.
+Dimension letters: V vocabulary, G n-grams of one order, H contexts of one length, m tokens in an
+n-gram.
 
-An ARPA file lists, a line each, the log10 probability of a gram's last token after the tokens
-before it and, below the highest order, the log10 of the weight γ with which longer grams that begin
-so fall back. γ belongs to a context, so every context needs a line, and so do the beginnings of
-every line: those that were never a gram themselves get the probability that the model gives them.
+An ARPA file has one line per n-gram: the log10 probability of its last token after the tokens
+before it and, below the highest order, the log10 of the back-off weight γ of longer n-grams that
+begin with it. γ belongs to a context, so every context needs a line, and so does every prefix of a
+line: prefixes that were never counted get the probability that the model gives them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,8 +34,8 @@ def export_arpa(model: KneserNey, path: Path, *, tokens: Sequence[str]) -> None:
     tokens: how each ID is written, V distinct strings without whitespace. In front of other tokens
     BOS is written `<s>`, whatever its string; where BOS is also a target, it also marks the end,
     and there it is written `</s>`. Name the ID of the end of a document `</s>` and that of the
-    unknown token `<unk>`: that is how KenLM knows them. Markers that no ID has are added with
-    log10 p = −99.
+    unknown token `<unk>`: these are their names in KenLM. Special tokens without an ID are added
+    with log10 p = −99.
 
     Raises ModelError when the strings do not fit the model or the format.
     """
@@ -53,11 +54,11 @@ def export_arpa(model: KneserNey, path: Path, *, tokens: Sequence[str]) -> None:
 
 
 def _written(model: KneserNey, tokens: Sequence[str]) -> tuple[list[str], list[str]]:
-    """How each ID is written in front of other tokens, and as the last of a gram."""
+    """How each ID is written before other tokens, and as the last token of an n-gram."""
     if len(tokens) != model.vocabulary_size:
         raise ModelError(
             f"{len(tokens)} strings were given for a model of {model.vocabulary_size} tokens; "
-            "give one for each ID"
+            "provide one for each ID"
         )
     heads, targets = list(tokens), list(tokens)
     if model.bos is not None:
@@ -98,7 +99,7 @@ def _unigram_lines(model: KneserNey, heads: list[str], targets: list[str]) -> It
 
 
 def _entries(model: KneserNey) -> list[Rows]:
-    """For m = 2 … n: (G, m) the distinct grams that need a line, oldest token first, sorted."""
+    """For m = 2 … n: (G, m) the distinct n-grams that need a line, oldest token first, sorted."""
     entries: list[Rows] = []
     for m in range(model.order, 1, -1):
         beginnings = [longer[:, :-1] for longer in entries[:1]]
@@ -107,7 +108,7 @@ def _entries(model: KneserNey) -> list[Rows]:
 
 
 def _grams(model: KneserNey, m: int) -> Rows:
-    """(G, m) the counted grams of m tokens, oldest token first."""
+    """(G, m) the counted n-grams of m tokens, oldest token first."""
     number, target = _halves(model.levels[m - 1].grams)
     columns = []
     for level in model.levels[m - 1 : 0 : -1]:
@@ -130,7 +131,7 @@ def _lines(model: KneserNey, rows: Rows, heads: list[str], targets: list[str]) -
 
 
 def _backoffs(model: KneserNey, rows: Rows) -> list[str]:
-    """For each of the (G, m) grams: a tab and log10 γ, or nothing in the highest order."""
+    """For each of the (G, m) n-grams: a tab and log10 γ, or nothing in the highest order."""
     if rows.shape[1] == model.order:
         return [""] * len(rows)
     backoffs = np.ones(len(rows))

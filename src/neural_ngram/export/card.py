@@ -1,4 +1,4 @@
-"""The card that goes with a model: what it is, what came out, how to load it without us."""
+"""The model card: what the model is, its figures, how to load it without this package."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,5 +48,5 @@ def _hidden(settings: ModelSettings) -> list[str]:
 
 def _source(corpus: CorpusSettings) -> str:
     if corpus.source.documents:
-        return "a Markov source that is drawn anew"
+        return "a Markov source that generates synthetic text"
     return f"`{corpus.path}`" if corpus.path else f"<{(corpus.url or '').split(' ')[0]}>"

@@ -13,7 +13,7 @@ from neural_ngram.evaluation.decomposition import Decomposition
 __all__ = ["Chart", "decomposition_chart", "embedding_chart", "png", "range_chart"]
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart
-MODEL, REFERENCE = "model", "beside it"
+MODEL, REFERENCE = "model", "reference"
 
 
 def png(chart: Chart) -> bytes:
@@ -23,7 +23,7 @@ def png(chart: Chart) -> bytes:
 
 
 def decomposition_chart(parts: Decomposition) -> Chart:
-    """The model's validation loss as a stacked bar of its summands, beside the reference losses."""
+    """The model's validation loss as a stacked bar of its parts, next to the reference losses."""
     rows = [MODEL, *(each.part for each in parts.references)]
     kinds = [*(each.part for each in parts.summands), REFERENCE]
     y = alt.Y("row:N", title=None, scale=alt.Scale(domain=rows))
@@ -48,7 +48,7 @@ def decomposition_chart(parts: Decomposition) -> Chart:
 
 
 def _bars(parts: Decomposition) -> pd.DataFrame:
-    """A row per bar: row, kind, start, end, and the part that it stands for."""
+    """One row per bar: row, kind, start, end, and the part that it shows."""
     bars, end = list[dict[str, Any]](), 0.0
     for each in parts.summands:
         start, end = end, end + each.nats
@@ -61,7 +61,7 @@ def _bars(parts: Decomposition) -> pd.DataFrame:
 
 
 def embedding_chart(plane_V2: NDArray[Any], labels: Sequence[str], share: float) -> Chart:
-    """Each token's label at its place in the plane; `share` is what the plane keeps of variance."""
+    """Each token's label at its position; `share` is the fraction of variance the plane keeps."""
     places = [
         {"x": x, "y": y, "label": label}
         for (x, y), label in zip(plane_V2.tolist(), labels, strict=True)
@@ -101,7 +101,7 @@ def range_chart(
 
 
 def _data(rows: list[dict[str, Any]]) -> alt.Data:
-    """Rows as they are: of a table, the library takes no more than 5,000."""
+    """Rows as plain values: the library accepts at most 5,000 rows of a table."""
     return alt.Data(values=rows)  # type: ignore[no-untyped-call]
 
 

@@ -33,7 +33,7 @@ IMPORTED = (
 
 
 def signature() -> ModelSignature:
-    """What goes in, what comes out."""
+    """The types of inputs, outputs and parameters."""
     token = Object(
         [Property("token", "string"), Property("id", "long"), Property("probability", "double")]
     )
@@ -76,7 +76,7 @@ def package(folder: Path, model: Path, tokenizer: Path) -> None:
 
 
 def _prompt(trained: Trained) -> str:
-    """A text that the tokenizer knows, and enough of it for the model's context."""
+    """A text that the tokenizer can encode, long enough for the model's context."""
     tokenizer, length = trained.tokenizer, trained.model.architecture.context_length
     for text in ("At night", "At night " * length):
         with suppress(TokenizerError, ModelError):
@@ -86,7 +86,7 @@ def _prompt(trained: Trained) -> str:
 
 
 def _example(folder: Path, prompt: str) -> dict[str, Any]:
-    """Write an input that works; how MLflow finds it."""
+    """Write a valid input; returns how MLflow finds it."""
     table = {"columns": ["prompt"], "data": [[prompt]]}
     params = {name: default for name, (_, default) in PARAMETERS.items() if default is not None}
     write_json(folder / "input_example.json", {"inputs": table, "params": params})

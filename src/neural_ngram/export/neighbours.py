@@ -33,7 +33,7 @@ def nearest(embedding_VD: Floats, token: int, count: int) -> list[Neighbour]:
     """
     V = len(embedding_VD)
     if not 0 <= token < V:
-        raise ModelError(f"token {token} lies outside the vocabulary of {V}; give an ID below {V}")
+        raise ModelError(f"token {token} is outside the vocabulary of {V}; give an ID below {V}")
     vectors = embedding_VD.astype(np.float64)
     lengths = np.linalg.norm(vectors, axis=1)
     scale = lengths * lengths[token]
@@ -44,7 +44,7 @@ def nearest(embedding_VD: Floats, token: int, count: int) -> list[Neighbour]:
 
 
 def principal_plane(embedding_VD: Floats) -> tuple[NDArray[np.float64], float]:
-    """(V, 2) the embeddings in the plane that keeps most of their variance, and its share.
+    """(V, 2) the embeddings in the plane that keeps most of their variance, and that fraction.
 
     Two dimensions are left as they are. Each axis points where its largest entry is positive.
     """

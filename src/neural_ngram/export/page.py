@@ -1,6 +1,6 @@
-"""One HTML page of what a run measured, whole in itself: it loads nothing from anywhere.
+"""One self-contained HTML page of what a run measured: it loads nothing from elsewhere.
 
-Text of the corpus stands in it only as escaped text or as JSON that no parser takes for a tag.
+Text of the corpus occurs in it only as escaped text or as JSON that no parser takes for a tag.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ HEIGHT = 260
 
 @dataclass(frozen=True)
 class EmbeddingMap:
-    """Tokens in the plane: columns token, x, y, count; and what the plane keeps of variance."""
+    """Tokens in the plane: columns token, x, y, count; and the fraction of variance it keeps."""
 
     tokens: pd.DataFrame
     share: float
@@ -103,7 +103,7 @@ def _charts(measured: Measured) -> dict[str, Chart]:
         "curves": _curves(measured.evaluations, measured.parts.baseline),
         "decomposition": _wide(decomposition_chart(measured.parts), 200),
         "entropies": _entropies(measured.entropies),
-        "positions": _bands(measured.positions, "first_place", "place in the document, from"),
+        "positions": _bands(measured.positions, "first_place", "position in the document, from"),
         "frequencies": _bands(measured.frequencies, "least_count", "occurrences in train, from"),
         "calibration": _calibration(measured.calibration),
         "embedding": _embedding(measured.embedding.tokens),
@@ -115,7 +115,7 @@ def _wide(chart: Chart, height: int = HEIGHT) -> Chart:
 
 
 def _by_partition(table: pd.DataFrame, key: str) -> pd.DataFrame:
-    """A row a key and partition, from a column of losses a partition."""
+    """One row per key and partition, from one column of losses per partition."""
     parts = [
         pd.DataFrame({key: table[key], "partition": name, "nats": table[f"{name}_loss_nats"]})
         for name in ("train", "validation")
@@ -147,7 +147,7 @@ def _entropies(entropies: pd.DataFrame) -> Chart:
         alt.Chart(entropies)
         .mark_line(point=True)
         .encode(
-            x=alt.X("k:O", title="tokens of context", axis=alt.Axis(labelAngle=0)),
+            x=alt.X("k:O", title="context length in tokens", axis=alt.Axis(labelAngle=0)),
             y=alt.Y("entropy_nats:Q", title="nats per token"),
             tooltip=["k:O", alt.Tooltip("entropy_nats:Q", format=".4f"), "contexts:Q"],
         )
@@ -168,13 +168,13 @@ def _bands(table: pd.DataFrame, key: str, title: str) -> Chart:
 
 
 def _calibration(calibration: pd.DataFrame) -> Chart:
-    """Predicted against observed; on the diagonal the model is as sure as it is right."""
+    """Predicted against observed probability; on the diagonal, confidence equals accuracy."""
     unit = alt.Scale(domain=[0, 1])
     ends = alt.Chart(pd.DataFrame({"predicted": [0, 1], "observed": [0, 1]}))
     diagonal = ends.mark_line(strokeDash=[5, 4], opacity=0.5)
     points = alt.Chart(calibration).mark_line(point=True)
     x = alt.X("predicted:Q", title="probability given", scale=unit)
-    y = alt.Y("observed:Q", title="share that came", scale=unit)
+    y = alt.Y("observed:Q", title="observed fraction", scale=unit)
     shown = [alt.Tooltip(f"{name}:Q", format=".3f") for name in ("predicted", "observed")]
     return _wide(diagonal.encode(x=x, y=y) + points.encode(x=x, y=y, tooltip=[*shown, "tokens:Q"]))
 

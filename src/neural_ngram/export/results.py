@@ -1,6 +1,6 @@
-"""What was published beside what came out here, as a table.
+"""Published figures and those measured here, as a table.
 
-A figure names where its number stands in a run:
+A figure names where its value is found in a run:
 
     metric:NAME            the last value of an MLflow metric; metric:NAME@STEP that of a step
     perplexity:NAME        exp of the last value of a metric in nats
@@ -37,13 +37,13 @@ HEAD = """# Published figures and ours
 
 Written by `neural-ngram results` from the MLflow runs of this machine: for each experiment the
 newest run whose settings are exactly those of its preset (`training.threads` and `corpus.path`
-aside; the preset says where a path is needed; a setting that is younger than the run counts as
-its default). Ours is printed to six decimals and the difference is taken before any rounding.
-Losses are in nats per token; times are on the clock, of a machine that may have had other work.
+aside; the preset says where a path is needed; a setting added after the run counts as its
+default). Ours is printed to six decimals and the difference is taken before rounding.
+Losses are in nats per token; times are wall-clock, on a machine that may have had other work.
 Test partitions are sealed, so where a source gives a figure on test, ours is on validation and the
-row says so; on Brown alone test was scored as well (`-S evaluation.unseal_test=true`; each test
-evaluation is recorded in `ledger.jsonl`). There the vocabularies differ too, and perplexities over
-two vocabularies are not comparable: the preset `bengio_brown` says by how much.
+row says so; only on Brown was test scored as well (`-S evaluation.unseal_test=true`; each test
+evaluation is recorded in `ledger.jsonl`). There the vocabularies also differ, and perplexities over
+different vocabularies are not comparable: the preset `bengio_brown` says by how much they differ.
 """
 
 
@@ -73,7 +73,7 @@ def read_figures(text: str) -> list[Figure]:
     if tuple(rows.fieldnames or ()) != COLUMNS:
         raise ArtifactError(
             f"docs/published.csv has the columns {rows.fieldnames}, not {', '.join(COLUMNS)}; "
-            "mend its first line"
+            "fix its first line"
         )
     return [Figure(**row) for row in rows]
 
@@ -103,7 +103,7 @@ def look_up(measured: Measured, where: str) -> Any:
 
 
 def difference(published: str, ours: Any) -> str:
-    """Ours less the published number; for anything else whether it is the same."""
+    """Ours minus the published number; for other values, whether they are the same."""
     if not published or ours is None:
         return ""
     if isinstance(ours, list | bool | str):
@@ -117,7 +117,7 @@ def difference(published: str, ours: Any) -> str:
 
 
 def render(figures: Sequence[Figure], measured: Mapping[str, Measured], machine: str) -> str:
-    """The Markdown page: one table an experiment, in the order of the figures."""
+    """The Markdown page: one table per experiment, in the order of the figures."""
     parts = [HEAD, f"Machine: {machine}.\n"]
     for experiment, group in groupby(figures, lambda figure: figure.experiment):
         run = measured.get(experiment)

@@ -1,8 +1,8 @@
 """A model as MLflow serves it: prompts in, continuations and next-token probabilities out.
 
 `mlflow models serve` loads the folder that `package` wrote through `_load_pyfunc`, from the copy of
-this package's code beside it; nothing is unpickled. What a caller can get wrong is answered with
-status 400 and one reason. MLflow itself would ignore a param that the signature does not name.
+this package's code beside it; nothing is unpickled. Invalid requests are answered with status 400
+and one reason. MLflow itself would ignore a param that the signature does not name.
 """
 
 import logging
@@ -23,7 +23,7 @@ from neural_ngram.settings import GenerationSettings, read_group
 
 __all__ = ["PARAMETERS", "Served"]
 
-# name: (type by MLflow's name, default); `count` is how many next tokens are told
+# name: (MLflow's name of the type, default); `count` is how many next tokens are returned
 PARAMETERS: dict[str, tuple[str, Any]] = {
     **{
         setting.name: ("double" if setting.type is float else "long", setting.default)
@@ -39,15 +39,15 @@ MOST_NEW_TOKENS = 10_000
 
 
 class Served:
-    """What MLflow calls."""
+    """The model object that MLflow calls."""
 
     def __init__(self, trained: Trained) -> None:
         self.trained = trained
 
     def predict(self, data: pd.DataFrame, params: Mapping[str, Any] | None = None) -> pd.DataFrame:
-        """A row for each prompt: its continuations, and the most probable next tokens.
+        """One row per prompt: its continuations, and the most probable next tokens.
 
-        Each row is sampled from the seed anew, so that it does not depend on the others.
+        Each row is sampled from the same seed, so that it does not depend on the others.
 
         Raises MlflowException, which is answered with status 400, for a bad prompt or param.
         """
@@ -77,7 +77,7 @@ def _load_pyfunc(folder: str) -> Served:
 
 
 def _refuse_deep_json() -> None:
-    """Answer JSON that is nested beyond what Python reads with status 400, where MLflow fails."""
+    """Answer JSON nested too deeply for Python with status 400, where MLflow would fail."""
     server = sys.modules.get("mlflow.pyfunc.scoring_server")
     parse = getattr(server, "_parse_json_data", None)
     if server is None or parse is None:
@@ -109,7 +109,7 @@ def _checked(prompts: list[Any], given: Mapping[str, Any]) -> list[GenerationSet
     settings = {name: value for name, value in given.items() if name != "count"}
     for prompt in prompts:
         if not isinstance(prompt, str):
-            raise _refused(f"a prompt is {prompt!r}, but must be a text")
+            raise _refused(f"a prompt is {prompt!r}, but must be a string")
         if len(prompt) > MOST_CHARACTERS:
             raise _refused(f"a prompt has {len(prompt):,} characters; {MOST_CHARACTERS:,} at most")
     asked = [read_group(GenerationSettings, {"prompt": p, **settings}) for p in prompts]

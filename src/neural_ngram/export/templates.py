@@ -1,4 +1,4 @@
-"""Pages made of a template, a file each, and values; what is put into HTML is escaped."""
+"""Pages rendered from a template file and values; values put into HTML are escaped."""
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 

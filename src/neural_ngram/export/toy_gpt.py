@@ -4,7 +4,7 @@ Dimension letters: V vocabulary, D embedding width, K = C * D.
 
     00_meta.json              corpus, settings, and what the other files are
     01_vocabulary.csv         token_id, token, frequency
-    02_model_weights.csv      one row an input dimension (K), one column a token; four decimals
+    02_model_weights.csv      one row per input dimension (K), one column per token; four decimals
     03_token_embeddings.csv   token_id, token, dim_0 …; six decimals
     train_log.csv             epoch, avg_loss, accuracy
 
@@ -40,7 +40,7 @@ def vocabulary_table(tokens: Sequence[str], frequency_V: NDArray[np.integer]) ->
 
 
 def weight_table(model: Model, tokens: Sequence[str]) -> pd.DataFrame:
-    """The output matrix: a row for each of the K input dimensions, a column for each token.
+    """The output matrix: one row per input dimension (K), one column per token.
 
     Raises ModelError when the model has a hidden layer.
     """
@@ -48,7 +48,7 @@ def weight_table(model: Model, tokens: Sequence[str]) -> pd.DataFrame:
     if settings.hidden != "none" or settings.tied_output:
         raise ModelError(
             f"model.hidden={settings.hidden} with model.tied_output={settings.tied_output} is not "
-            "a linear model with an output of its own, which alone the Toy-GPT format can hold; "
+            "a linear model with its own output matrix, the only kind the Toy-GPT format can hold; "
             "train one with model=linear"
         )
     output_KV = model.parameters["output"].detach().numpy()
@@ -57,7 +57,7 @@ def weight_table(model: Model, tokens: Sequence[str]) -> pd.DataFrame:
 
 
 def embedding_table(model: Model, tokens: Sequence[str]) -> pd.DataFrame:
-    """One row a token: its ID, itself, and its D numbers."""
+    """One row per token: its ID, its text, and its D numbers."""
     embedding_VD = model.parameters["embedding"].detach().numpy()
     rows = [[i, t, *_fixed(embedding_VD[i], 6)] for i, t in enumerate(tokens)]
     names = [f"dim_{k}" for k in range(embedding_VD.shape[1])]
@@ -84,7 +84,7 @@ def training_log(
 
 
 def meta(settings: Settings, corpus: Mapping[str, Any], *, vocabulary: int, epochs: int) -> Any:
-    """What `00_meta.json` says; `corpus` describes the text that was read."""
+    """The content of `00_meta.json`; `corpus` describes the text that was read."""
     pairs = "Training pairs are derived by sliding a fixed-size context window over the tokens."
     return {
         "artifacts": {name: name for name in FILES},

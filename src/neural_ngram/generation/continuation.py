@@ -32,7 +32,7 @@ __all__ = [
     "next_tokens",
 ]
 
-# Rows drawn together: enough to be worth a call, few enough to stay in a processor's cache.
+# Rows sampled together: enough to be worth a call, few enough to stay in a processor's cache.
 MOST_LOGITS, LEAST_ROWS = 2**17, 64
 
 
@@ -45,7 +45,7 @@ class Continuation:
 
 
 class TextStream:
-    """Tokens to text as they come, holding back the bytes of a character that is not yet whole."""
+    """Tokens to text as they arrive, holding back the bytes of an incomplete character."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -53,7 +53,7 @@ class TextStream:
         self.separator = b""
 
     def feed(self, ids: Sequence[int]) -> str:
-        """The text that can be shown now; all pieces, then `close`, make what `decode` makes."""
+        """The text that can be shown now; all pieces and `close` add up to `decode`."""
         data = self.tokenizer.decode_bytes(ids)
         if not data:
             return ""
@@ -67,9 +67,9 @@ class TextStream:
 
 
 def next_logits(model: Model, context: Sequence[int], masked: Sequence[int]) -> NDArray[np.float64]:
-    """(V,) logits of the next token, minus infinity for those that must not come.
+    """(V,) logits of the next token, minus infinity for masked tokens.
 
-    Raises ModelError when an ID lies outside the vocabulary, nothing is left, or a logit is not
+    Raises ModelError when an ID is outside the vocabulary, every token is masked, or a logit is not
     finite.
     """
     context_1C = np.array([list(context)])
@@ -87,7 +87,7 @@ def _require_known(model: Model, context_SC: NDArray[np.int64], masked: Sequence
                 "use the tokenizer that the model was trained with"
             )
     if len(set(masked)) == V:
-        raise ModelError(f"all {V} tokens are masked, so none can come next; mask fewer")
+        raise ModelError(f"all {V} tokens are masked, so none can come next; mask fewer tokens")
 
 
 def _logits(model: Model, context_SC: NDArray[np.int64], masked: Sequence[int]) -> Tensor:
@@ -113,8 +113,8 @@ def continue_context(
 ) -> Continuation:
     """Add tokens until EOS or the limit.
 
-    `markers` are BOS, which is never produced unless it is EOS as well, and EOS. Without a sampler
-    the most probable token is taken, ties to the lower ID.
+    `markers` are the special tokens BOS, which is never generated unless it is also EOS, and EOS.
+    Without a sampler the most probable token is taken, ties to the lower ID.
     """
     return collect(next_tokens(model, context, markers, sampler), max_new_tokens)
 
@@ -207,10 +207,10 @@ def collect(
 
 
 def cycle_length(context: Sequence[int], ids: Sequence[int]) -> int | None:
-    """After how many tokens a greedy continuation repeats itself for ever; None: not yet seen to.
+    """The number of tokens in the cycle that a greedy continuation has entered; None: none so far.
 
-    A model of fixed context that always takes the best token is caught as soon as a context comes
-    back: from there everything does.
+    A fixed-context model that always takes the most probable token is in a cycle as soon as a
+    context recurs.
     """
     length, seen = len(context), dict[tuple[int, ...], int]()
     stream = [*context, *ids]

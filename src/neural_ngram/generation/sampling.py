@@ -36,10 +36,9 @@ class Sampler:
     def draw_each(
         self, logits_SV: Tensor, states_S: NDArray[np.uint64], memory_SV: Tensor
     ) -> NDArray[np.int64]:
-        """(S,) one token ID a row, by the next number of each stream.
+        """(S,) one token ID per row, by the next number of each stream.
 
-        Overwrites the logits, and the float64 `memory`: fresh memory of that size takes longer to
-        come by than to fill.
+        Overwrites the logits, and the float64 `memory`: allocating it takes longer than filling it.
         """
         logits_SV.div_(max(self.temperature, LEAST_TEMPERATURE))
         p_SV = torch.softmax(logits_SV, dim=1, out=logits_SV)
@@ -55,7 +54,7 @@ class Sampler:
         return [replace(self, generator=SplitMix64(seed)) for seed in seeds]
 
     def weights(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(..., V) what each token is drawn in proportion to."""
+        """(..., V) the unnormalised probabilities of the tokens."""
         weights = logits - logits.max(axis=-1, keepdims=True)
         weights /= self.temperature
         np.exp(weights, out=weights)
@@ -63,14 +62,14 @@ class Sampler:
 
 
 def sampler_of(asked: GenerationSettings) -> Sampler | None:
-    """What draws as the settings say; None at temperature 0, which draws nothing."""
+    """The sampler that the settings describe; None at temperature 0, which samples nothing."""
     if not asked.temperature:
         return None
     return Sampler(asked.temperature, SplitMix64(asked.seed), asked.top_k, asked.top_p)
 
 
 def samplers_of(asked: GenerationSettings) -> list[Sampler | None]:
-    """What draws each sample, from a stream of its own; a single None at temperature 0: greedy."""
+    """A sampler per sample, each with its own stream; a single None at temperature 0: greedy."""
     sampler = sampler_of(asked)
     return [*sampler.split(asked.samples)] if sampler else [None]
 
@@ -80,8 +79,8 @@ def truncate(
 ) -> NDArray[np.float64]:
     """(..., V) the weights, zero for all but the heaviest tokens; ties go to the lower ID.
 
-    The `top_k` heaviest stay (Fan, Lewis & Dauphin 2018), and of these the fewest that hold the
-    share `top_p` of their sum (Holtzman et al. 2020).
+    The `top_k` heaviest are kept (Fan, Lewis & Dauphin 2018), and of these the fewest that hold the
+    fraction `top_p` of their sum (Holtzman et al. 2020).
     """
     if top_k is None and top_p == 1:
         return weights

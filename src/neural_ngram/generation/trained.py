@@ -1,4 +1,4 @@
-"""The one door to a trained model: with its tokenizer, from a text to samples, scores and text.
+"""The one way to use a trained model with its tokenizer: samples, streams and scores of a text.
 
     trained = load(Path("artifacts/model/model.safetensors"), Path("artifacts/tokenizer"))
     for piece in trained.stream("At night"):
@@ -59,11 +59,11 @@ class NextToken:
 
 @dataclass(frozen=True, eq=False)
 class TextScore:
-    """What a model gave a text.
+    """The log probabilities of a text's tokens.
 
     tokens: (N,) the IDs that were scored. log_probabilities: (N,) of each, in nats.
-    unknown: (N,) whether it stands for something that the vocabulary lacks.
-    scored_bytes: the UTF-8 bytes that all of them stand for.
+    unknown: (N,) whether it represents something that the vocabulary lacks.
+    scored_bytes: the UTF-8 bytes that all of them represent.
     """
 
     tokens: NDArray[np.int64]
@@ -94,7 +94,7 @@ class TextScore:
 
 @dataclass
 class Stream:
-    """Text as it comes: that of the prompt, of each new token, and at last a broken character.
+    """Text as it is generated: the prompt, each new token, and finally an incomplete character.
 
     prompt: its IDs. tokens: the new ones as they are drawn. limit: how many are taken.
     ids: those taken so far.
@@ -116,7 +116,7 @@ class Stream:
 
     @property
     def continuation(self) -> Continuation:
-        """The new tokens and why they ended, once all have come."""
+        """The new tokens and why they ended, once all have been generated."""
         return ended(self.ids, self.limit)
 
 
@@ -137,7 +137,7 @@ class Trained:
         return list(ids.tolist())
 
     def context(self, prompt: str | bytes) -> list[int]:
-        """(C,) what the model reads after a prompt: its last IDs, with BOS in front of a short one.
+        """(C,) what the model reads after a prompt: its last IDs, padded with BOS if it is short.
 
         Raises ModelError when it is too short and there is no BOS, and what `encode` raises.
         """
@@ -145,7 +145,7 @@ class Trained:
         return opening_context(self.encode(prompt), length=length, bos=self.tokenizer.bos)
 
     def stream(self, prompt: str | bytes, asked: GenerationSettings = DEFAULT) -> Stream:
-        """The first of the samples as it comes; raises what `context` raises."""
+        """The first of the samples as it is generated; raises what `context` raises."""
         return self.streams(prompt, replace(asked, samples=1))[0]
 
     def streams(self, prompt: str | bytes, asked: GenerationSettings = DEFAULT) -> list[Stream]:
@@ -160,7 +160,7 @@ class Trained:
     def samples(
         self, prompt: str | bytes, asked: GenerationSettings = DEFAULT
     ) -> list[Continuation]:
-        """What `streams` come to; many samples are drawn a token of all of them at a time."""
+        """The results of `streams`; many samples are generated together, token by token."""
         sampler = sampler_of(asked)
         if sampler is None or asked.samples <= MOST_IN_TURN:
             return [collect(each, asked.max_new_tokens) for each in self._draw(prompt, asked)]
@@ -182,8 +182,8 @@ class Trained:
     ) -> list[NextToken]:
         """The `count` most probable next tokens, ties to the lower ID.
 
-        asked: the probabilities are those that tokens are drawn with, so that a token that
-        temperature, top-k, top-p or its being BOS excludes is left out; None: those of the model.
+        asked: return the probabilities used for sampling, without tokens that temperature, top-k or
+        top-p exclude and without BOS unless it is also EOS; None: those of the model.
 
         Raises what `context` raises.
         """
@@ -204,7 +204,7 @@ class Trained:
     def score(self, text: str) -> TextScore:
         """What the model gives a text as a document of its own: each token, and EOS where there is.
 
-        The context of the first tokens is what a prompt gets: BOS in front. Without BOS the first C
+        The context of the first tokens is padded with BOS, as for a prompt. Without BOS the first C
         tokens are context only.
 
         Raises ModelError when nothing is left to score, TokenizerError for what the vocabulary
@@ -215,7 +215,7 @@ class Trained:
         if bos is None and tokens <= length:
             raise ModelError(
                 f"the text has {tokens} tokens but the model reads {length} before the first that "
-                "it predicts, and without special tokens nothing can stand in front; score a "
+                "it predicts, and without special tokens it cannot be padded; score a "
                 "longer text"
             )
         settings = WindowSettings(context_length=length, padding="none" if bos is None else "left")
@@ -229,7 +229,7 @@ class Trained:
 def load(model: Path, tokenizer: Path, sha256: str | None = None) -> Trained:
     """The model of a file and the tokenizer of a folder.
 
-    sha256: of the model's file; None: as the record beside it has it.
+    sha256: of the model's file; None: the hash recorded beside it.
 
     Raises ArtifactError when one is missing or damaged or they do not belong together, ModelError
     when the model's parts do not fit.

@@ -1,4 +1,4 @@
-"""What fixes the shapes of a model, and how many numbers that makes, before any is allocated."""
+"""What fixes the shapes of a model, and its number of parameters, before any is allocated."""
 
 import math
 from collections.abc import Mapping
@@ -49,18 +49,16 @@ class Architecture:
             others = ("settings", "frequent_first")
             sizes = {name: value for name, value in description.items() if name not in others}
             if not all(type(size) is int for size in sizes.values()):
-                raise TypeError(f"the sizes {sizes} must be whole numbers")
+                raise TypeError(f"the sizes {sizes} must be integers")
             return Architecture(settings=read_group(ModelSettings, settings), **sizes)
         except (TypeError, KeyError, AttributeError, ConfigurationError) as problem:
-            raise ModelError(
-                f"this is no description of a model: {problem}; train it again"
-            ) from problem
+            raise ModelError(f"invalid model description: {problem}; train it again") from problem
 
 
 def parameter_shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
     """Name and shape of each parameter, in the order in which they are filled.
 
-    Raises ModelError when a size is not positive or the sum of all entries is beyond reason, and
+    Raises ModelError when a size is not positive or the model would be too large, and
     ConfigurationError when settings contradict each other.
     """
     settings = architecture.settings
@@ -109,6 +107,6 @@ def _require_sizes(architecture: Architecture) -> None:
     if settings.tied_output and architecture.output_width != settings.embedding_width:
         raise ModelError(
             f"a tied output reads the embedding width ({settings.embedding_width}), but without a "
-            f"hidden layer it is given {architecture.output_width}, the concatenated context; "
+            f"hidden layer it gets {architecture.output_width}, the concatenated context; "
             "set model.tied_output=false or windows.context_length=1"
         )

@@ -1,9 +1,9 @@
-"""Matrices with their gradients, and calls over them that are made once and repeated every step.
+"""Matrices with their gradients, and calls on them that are prepared once and run every step.
 
 Dimension letters: R rows, I width in, O width out.
 
-A call has its arguments and the memory for its result bound when it is made, so that a step of a
-small model, which is a few dozen of them, costs little more than the arithmetic.
+The arguments of a call and the memory for its result are bound in advance, so that a step of a
+small model, which is a few dozen calls, costs little more than the arithmetic.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,14 +17,14 @@ __all__ = ["Call", "Node", "Pool", "Result", "Scratch", "in_turn", "linear"]
 
 
 class Call(NamedTuple):
-    """Something to be done, and its name."""
+    """A prepared function call, and its name."""
 
     name: str
     compute: Callable[[], object]
 
 
 def in_turn(calls: Sequence[Call]) -> Callable[[], None]:
-    """One call after another, as one; a note on an error says in which it arose.
+    """A sequence of calls as one; a note on an error says in which call it arose.
 
     Most calls are functions of the tensor library with no line of Python for a stack trace to show.
     The names are looked up only then: unpacking them each time costs half a microsecond a step.
@@ -48,8 +48,8 @@ class Node(NamedTuple):
     """A matrix and the loss's gradient with respect to it; None where it is not wanted.
 
     name: for the names of calls. extended: the matrix with a last column of ones, in the same
-    memory, where there is one. adds: whether its gradient is added to what is there already, and
-    does not overwrite it.
+    memory, where there is one. adds: whether its gradient is added to the buffer instead of
+    overwriting it.
     """
 
     name: str
@@ -71,11 +71,11 @@ class Node(NamedTuple):
         return Node(self.name, self.value.t(), gradient, None, self.adds)
 
     def adding(self) -> "Node":
-        """The same, its gradient added to what is there."""
+        """The same, with its gradient added to the buffer."""
         return self._replace(adds=True)
 
     def over(self, bias: "Node") -> "Node | None":
-        """The matrix with a bias as one more row, if the bias lies right behind it in memory."""
+        """The matrix with a bias as one more row, if the bias directly follows it in memory."""
         if self.gradient is None or bias.gradient is None:
             return None
         value, gradient = _over(self.value, bias.value), _over(self.gradient, bias.gradient)
@@ -95,7 +95,7 @@ def _over(matrix_IO: Tensor, bias_O: Tensor) -> Tensor | None:
 
 
 class Result(NamedTuple):
-    """What a product computes, and where it finds the loss's gradient divided by `scale`.
+    """The result of a product, and where to find the loss's gradient divided by `scale`.
 
     factors: (R, 1) what each row of it is divided by as well; None for ones. adds: whether the
     product is added to what is there already.
@@ -116,7 +116,7 @@ class Pool:
         self.memory: dict[str, Tensor] = {}
 
     def take(self, name: str, rows: int, columns: int) -> Tensor:
-        """(rows, columns) the memory of that name; what it held before is lost."""
+        """(rows, columns) the memory of that name; its previous contents are lost."""
         size = rows * columns
         if name not in self.memory or len(self.memory[name]) < size:
             self.memory[name] = torch.empty(size, dtype=self.dtype)
@@ -146,9 +146,9 @@ class Scratch(NamedTuple):
 def linear(x: Node, y: Result, weight: Node, bias: Node | None = None) -> tuple[Call, list[Call]]:
     """y_RO = x_RI W_IO + b_O: the call for y, and those for the gradients of W, b and x.
 
-    A bias that lies behind its matrix is read as one more row of it, where x has the column of ones
-    for it: one product gives x W + b, and one both gradients, where a bias of its own would take
-    another pass over y each way. Where it lies elsewhere, y is first filled with copies of it, and
+    A bias that follows its matrix in memory is read as one more row of it if x has a ones column:
+    one product then gives x W + b, and one both gradients, where a separate bias would take another
+    pass over y each way. If it lies elsewhere, y is first filled with copies of it, and
     its gradient is a product of its own (whose order of summation can be fixed, unlike that of a
     sum).
 
@@ -162,7 +162,7 @@ def linear(x: Node, y: Result, weight: Node, bias: Node | None = None) -> tuple[
     forward = Call(f"{x.name} times {matrix.name}", _product(read, matrix.value, y_RO, start, 1))
     backward: list[Call] = []
     if factors is not None:
-        # The rows of dy lack their factors. They go to the smaller matrices: x here, dx below.
+        # The rows of dy lack their factors; they are applied to smaller matrices: x here, dx below.
         read, unweighted = torch.empty_like(read), read
         weighted = partial(torch.mul, unweighted, factors, out=read)
         backward.append(Call(f"{x.name} divided by the sums of rows", weighted))

@@ -1,10 +1,10 @@
-"""The hidden layers, one upon another, whatever their kind.
+"""The stack of hidden layers, whatever their kind.
 
 Dimension letters: B batch, R rows, K width of the concatenated embeddings, H hidden width, I width
 in (K for the first layer, H for the others).
 
 The second layer's parameters carry the suffix `_2`, and so on. Dropout multiplies each layer's
-output with a mask of zeros and 1 / (1 - dropout), so that its mean stays (Srivastava et al. 2014).
+output by a mask of zeros and 1 / (1 - dropout), which keeps its mean (Srivastava et al. 2014).
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ def layer_named(name: str) -> Layer:
 
 
 def layer_suffixes(settings: ModelSettings) -> list[str]:
-    """What the parameter names of each hidden layer end in."""
+    """The suffix of the parameter names of each hidden layer."""
     depth = 0 if settings.hidden == "none" else settings.hidden_layers
     return ["" if layer == 1 else f"_{layer}" for layer in range(1, depth + 1)]
 
@@ -56,7 +56,7 @@ def hidden_shapes(settings: ModelSettings, input_width: int) -> dict[str, tuple[
 
 
 def hidden_names(settings: ModelSettings) -> list[dict[str, str]]:
-    """Of each hidden layer, the parameters' names in the model by their names in the layer."""
+    """For each hidden layer, the parameters' names in the model by their names in the layer."""
     if settings.hidden == "none":
         return []
     own = layer_named(settings.hidden).shapes(settings, 1)
@@ -71,7 +71,7 @@ def hidden_layers(
 ) -> Tensor:
     """(B, W) what the output layer reads: x itself without hidden layers.
 
-    masks: one (B, H) dropout mask a layer, or none at all.
+    masks: one (B, H) dropout mask per layer, or none at all.
     """
     h_BI = x_BK
     for number, names in enumerate(hidden_names(settings)):
@@ -107,7 +107,7 @@ def hidden_passes(
 
 
 def _dropped(passes: Passes, memory: Scratch) -> tuple[Passes, Tensor]:
-    """The layer with h times a mask as its h; the way back may read what h was, so it stays."""
+    """The layer with h times a mask as its h; the backward pass may read the old h, so it stays."""
     h, d, extended = passes.h.value, passes.h.gradient, passes.h.extended
     assert d is not None
     if extended is None:

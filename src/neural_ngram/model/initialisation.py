@@ -25,7 +25,7 @@ SMALL = ("output", "direct")
 
 
 def normal(generator: SplitMix64, count: int) -> NDArray[np.float64]:
-    """(count,) standard normals (Box & Muller 1958): two a pair of uniform numbers."""
+    """(count,) standard normals (Box & Muller 1958): two per pair of uniform numbers."""
     pairs = generator.uniform(count + count % 2).reshape(-1, 2)
     radius = np.sqrt(-2 * np.log1p(-pairs[:, 0]))
     angle = 2 * math.pi * pairs[:, 1]

@@ -27,7 +27,7 @@ def affine(x_BI: Tensor, weight_IO: Tensor, bias: Tensor | None) -> Tensor:
 class Passes(NamedTuple):
     """What a layer computes, and the calls for it and for the gradients of all that it reads.
 
-    h: (R, H); the calls of the way back find dL/dh in its gradient, and may overwrite it.
+    h: (R, H); the backward calls find dL/dh in its gradient, and may overwrite it.
     """
 
     h: Node
@@ -66,7 +66,7 @@ class Layer:
 def differentiated(layer: Layer, x: Node, weights: Mapping[str, Node], memory: Scratch) -> Passes:
     """The passes of a layer by reverse-mode differentiation of its forward function.
 
-    Tensors of inference mode, in which steps are taken, bear no differentiation; copies do.
+    Tensors of inference mode, in which steps are taken, cannot be differentiated; copies can.
     """
     h, dh = memory.take("h"), memory.take("dh")
 

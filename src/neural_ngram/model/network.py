@@ -41,7 +41,7 @@ class Model:
 
     parameters: by name, each a view of `flat`.
     flat: (P,) all of them in one tensor, the embedding first, biases last, and in the middle the
-        output with its bias right behind it, as one more row. All others start at a multiple of 16,
+        output directly followed by its bias, as one more row. All others start at a multiple of 16,
         and the gaps stay zero.
     """
 
@@ -110,7 +110,7 @@ def restore(architecture: Architecture, arrays: Mapping[str, NDArray[Any]]) -> M
     shapes = parameter_shapes(architecture)
     if set(shapes) != set(arrays):
         raise ModelError(
-            f"the model should hold {', '.join(shapes)} but holds {', '.join(sorted(arrays))}; "
+            f"the model should have {', '.join(shapes)} but has {', '.join(sorted(arrays))}; "
             "train it again"
         )
     for name, shape in shapes.items():
@@ -129,7 +129,7 @@ def restore(architecture: Architecture, arrays: Mapping[str, NDArray[Any]]) -> M
                 "train it again"
             )
         if not np.isfinite(arrays[name]).all():
-            raise ModelError(f"{name} holds values that are not finite; train it again")
+            raise ModelError(f"{name} has values that are not finite; train it again")
     model = _allocate(architecture, torch.from_numpy(arrays["embedding"][:0].copy()).dtype)
     for name, weights in model.parameters.items():
         weights.copy_(torch.from_numpy(arrays[name].copy()))
@@ -141,7 +141,7 @@ def place_embedding(
 ) -> None:
     """Overwrite the embeddings of the tokens `ids_M`, in place.
 
-    Raises ModelError when the vectors have another width, an ID lies outside the vocabulary or a
+    Raises ModelError when the vectors have another width, an ID is outside the vocabulary or a
     value is not finite.
     """
     embedding_VD = model.parameters["embedding"]
@@ -158,7 +158,7 @@ def place_embedding(
             "look its words up in the tokenizer of this model"
         )
     if not np.isfinite(vectors_MD).all():
-        raise ModelError("the pretrained vectors hold values that are not finite; check the file")
+        raise ModelError("the pretrained vectors have values that are not finite; check the file")
     rows = torch.from_numpy(ids_M.astype(np.int64))
     embedding_VD[rows] = torch.from_numpy(vectors_MD.copy()).to(model.dtype)
 
@@ -171,7 +171,7 @@ def embed(model: Model, context_BC: Tensor) -> Tensor:
 def logits(model: Model, context_BC: Tensor, masks: Sequence[Tensor] = ()) -> Tensor:
     """(B, V) unnormalised log probabilities of the next token.
 
-    masks: one (B, H) dropout mask a hidden layer; none outside training.
+    masks: one (B, H) dropout mask per hidden layer; none outside training.
     """
     weights, settings = model.parameters, model.architecture.settings
     x_BK = embed(model, context_BC)

@@ -1,7 +1,7 @@
 """A model on disk: weights, architecture, and the hashes of what it was made from.
 
-Beside the weights lies the record of their hash, as `sha256sum --check` reads it, so that they are
-verified wherever both are copied to.
+A record of their hash lies beside the weights, in the format of `sha256sum --check`, so that they
+can be verified wherever both are copied.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def save(model: Model, path: Path, origin: Mapping[str, Any]) -> None:
 def load(path: Path, sha256: str | None = None) -> tuple[Model, dict[str, Any]]:
     """A saved model, and the description it was saved with.
 
-    sha256: of the file, as an MLflow run has it; None: as the record beside the file has it.
+    sha256: of the file, as recorded in an MLflow run; None: as recorded beside the file.
 
     Raises ArtifactError when the file is missing, damaged or not the recorded one, ModelError when
     its parts do not fit.
@@ -58,7 +58,7 @@ def _verify(path: Path, sha256: str | None) -> None:
     recorded = sha256 or read_text(hash_file(path)).partition(" ")[0].strip()
     if found != recorded:
         raise ArtifactError(
-            f"{path} is not the recorded model: its SHA-256 is {found}, recorded is "
+            f"{path} is not the recorded model: its SHA-256 is {found}, but the record says "
             f"{recorded[:64]!r}; copy the model again together with {hash_file(path).name}, or "
             "delete it and run `dvc repro`"
         )

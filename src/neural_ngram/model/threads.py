@@ -14,11 +14,11 @@ WORTH_SHARING = 10**8
 def thread_count(architecture: Architecture, settings: TrainingSettings) -> int:
     """`training.threads`; where that is null, every core for large steps and one for small ones.
 
-    A step is large from 1e8 multiplications forward, all rows of the batch counted. Below, a second
-    thread gained up to 1.4 times on an idle 2-core Xeon, and lost half and more as soon as another
-    process wanted the core.
-    Where no order of sums is fixed for several threads (double precision, on a processor that is
-    not Intel's), `training.determinism` takes one thread whatever `training.threads` says.
+    A step is large from 1e8 multiplications in the forward pass, over all rows of the batch. Below
+    that, two threads were up to 1.4 times as fast on an idle 2-core Xeon, but at most half as fast
+    when another process used the core. Where no order of sums is fixed for several threads (double
+    precision, on a processor that is not Intel's), `training.determinism` takes one thread whatever
+    `training.threads` says.
     """
     if settings.determinism and settings.dtype == "float64" and not _intel():
         return 1

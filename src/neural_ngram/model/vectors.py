@@ -20,7 +20,7 @@ def read_word2vec(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """(M,) token IDs and (M, D) vectors of the words that are `wanted`; the others are skipped.
 
-    Only the wanted vectors are held in memory. When a word stands there twice, the first counts.
+    Only the wanted vectors are held in memory. If a word occurs twice, the first counts.
 
     Raises ArtifactError when the file is missing, a line is malformed or no word is wanted.
     """
@@ -38,14 +38,14 @@ def read_word2vec(
             found[wanted[word]] = vector
     if not found:
         raise ArtifactError(
-            f"{path} holds none of the {len(wanted)} words of the vocabulary; "
+            f"{path} has none of the {len(wanted)} words of the vocabulary; "
             "use vectors of the same language, and tokenizer.kind=word"
         )
     return np.array(list(found), dtype=np.int64), np.stack(list(found.values()))
 
 
 def word2vec(words: Sequence[str], vectors_VD: NDArray[np.floating]) -> Iterator[str]:
-    """The lines of a file that holds each word, free of white space, with every digit."""
+    """The lines of a file: each word, without whitespace, and its numbers with all digits."""
     yield f"{len(words)} {vectors_VD.shape[1]}"
     for word, vector in zip(words, vectors_VD, strict=True):
         yield " ".join([word, *map(str, vector)])

@@ -2,8 +2,8 @@
 
 Dimension letters: N windows, K distinct keys, P partitions, k context tokens.
 
-Beyond what memory holds, pairs are partitioned by a hash of their context, one partition at a time.
-No context is in two partitions, so the tallies simply add up.
+Pairs that do not fit into memory are partitioned by a hash of their context and counted one
+partition at a time. No context is in two partitions, so the tallies simply add up.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ KNUTH = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True, kw_only=True)
 class Spectrum:
-    """Counts of counts: `numbers[i]` distinct things were each seen `sizes[i]` times."""
+    """Counts of counts: `numbers[i]` distinct items were each seen `sizes[i]` times."""
 
     sizes: Counts
     numbers: Counts
@@ -44,17 +44,17 @@ class Spectrum:
 
     @property
     def distinct(self) -> int:
-        """How many distinct things were seen."""
+        """How many distinct items were seen."""
         return int(self.numbers.sum())
 
     @property
     def total(self) -> int:
-        """How many things were seen, repetitions included."""
+        """How many items were seen, including repetitions."""
         return int(self.sizes @ self.numbers)
 
     @property
     def seen_once(self) -> int:
-        """How many things were seen exactly once."""
+        """How many items were seen exactly once."""
         return int(self.numbers[self.sizes == 1].sum())
 
 
@@ -88,8 +88,8 @@ def tallies(windows: Windows, *, windows_in_memory: int) -> Iterator[Tally]:
 def chunks(windows: Windows, size: int) -> Iterator[Windows]:
     """The same windows in the same order, over stretches of `size` tokens of the stream.
 
-    A stretch is read with the C tokens before it. What it holds of an earlier document is C tokens
-    at most, and these are no targets: so each stretch is a stream of its own.
+    A stretch is read with the C tokens before it. It contains at most C tokens of an earlier
+    document, and these are not targets: so each stretch is a stream of its own.
     """
     end_of_stream = len(windows.tokens)
     for first in range(0, end_of_stream, size):

@@ -1,6 +1,6 @@
-"""How much modified Kneser-Ney takes from the count of a gram, to give it to unseen ones.
+"""How much modified Kneser-Ney takes from the count of an n-gram, to give it to unseen ones.
 
-Dimension letter: G distinct grams of one order.
+Dimension letter: G distinct n-grams of one order.
 """
 
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ __all__ = ["Discounts"]
 
 @dataclass(frozen=True, kw_only=True)
 class Discounts:
-    """What is taken from a gram whose adjusted count is one, two, three or more."""
+    """What is subtracted from an n-gram's adjusted count of one, two, or three and more."""
 
     one: float
     two: float
     more: float
     fallback: bool = False
-    """Whether the closed form could not be had, so that these are 0.5, 1 and 1.5."""
+    """Whether the closed form did not apply, so that these are 0.5, 1 and 1.5."""
 
     def __post_init__(self) -> None:
         if not (0 < self.one <= 1 and 0 < self.two <= 2 and 0 < self.more <= 3):
             raise ModelError(
-                f"discounts of {self.one}, {self.two} and {self.more} take too much or nothing; "
+                f"discounts of {self.one}, {self.two} and {self.more} are out of range; "
                 "give positive ones of at most 1, 2 and 3"
             )
 
@@ -34,9 +34,9 @@ class Discounts:
     def of(cls, counts: Counts) -> "Discounts":
         """Chen & Goodman (1999), eq. 26, from the (G,) adjusted counts of one order.
 
-        The rule for falling back is KenLM's `--discount_fallback`: no gram was seen once, or none
-        twice, or none three times, or a discount leaves its range. (KenLM lets 0 pass; a context
-        all of whose grams were discounted by 0 would leave nothing for an unseen token.)
+        The fallback follows KenLM's `--discount_fallback`: no n-gram was seen once, none twice, or
+        none three times, or a discount is out of range. (KenLM allows 0; a context all of whose
+        n-grams were discounted by 0 would leave nothing for an unseen token.)
         """
         n1, n2, n3, n4 = np.bincount(np.minimum(counts, 5), minlength=6)[1:5].tolist()
         if n1 and n2 and n3:

@@ -4,8 +4,8 @@ Dimension letters: N windows, K distinct things, k context tokens, C context len
 
 No model that sees only the last k tokens has a lower mean loss on these windows than
 H_k = H(context, next) − H(context), whatever its size. On other windows of the same source the
-floor differs: H_k falls with k because fewer and fewer contexts repeat, so beside it stand two
-corrections of that bias and how many contexts were seen only once.
+floor differs: H_k falls with k because fewer and fewer contexts repeat, so it is reported with two
+corrections of that bias and the number of contexts that were seen only once.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Entropy:
     """What the windows say about the next token given the last `order` tokens."""
 
     order: int
-    """k, how many context tokens are looked at."""
+    """k, the number of context tokens."""
     windows: int
     """N, the same for each order."""
     entropy_nats: float
@@ -41,11 +41,11 @@ class Entropy:
     pairs: int
     """Distinct (context, target) pairs."""
     contexts_seen_once: int
-    """Contexts of a single window: each looks perfectly predictable and none is evidence of it."""
+    """Contexts of a single window: each looks perfectly predictable but is no evidence of it."""
 
     @property
     def share_seen_once(self) -> float:
-        """The share of the distinct contexts that were seen once."""
+        """The fraction of the distinct contexts that were seen once."""
         return self.contexts_seen_once / self.contexts
 
 
@@ -56,9 +56,9 @@ def conditional_entropies(
 
     windows_in_memory: a longer stream is counted in partitions of about this many windows, each a
     pass over the (memory-mapped) tokens; the result is the same to the last bit. A window takes
-    100 to 150 bytes while it is held.
+    100 to 150 bytes while it is in memory.
 
-    Raises WindowError when there is no window, ConfigurationError when nothing may be held.
+    Raises WindowError when there is no window, ConfigurationError when windows_in_memory < 1.
     """
     if windows_in_memory < 1:
         raise ConfigurationError(
@@ -107,7 +107,7 @@ def _difference(tally: Tally, of_contexts: Floats, of_pairs: Floats) -> float:
 def _digamma_like(sizes: Counts) -> Floats:
     """Grassberger's G(n) = −γ − ln 2 + 2 (1 + 1/3 + … + 1/(2m − 1)) with m = n // 2.
 
-    Above the table, the asymptotic series ln 2m + 1/24m² − 7/960m⁴, right to the last bit there.
+    Above the table, the asymptotic series ln 2m + 1/24m² − 7/960m⁴, exact to the last bit there.
     """
     half = sizes // 2
     odd_harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, 2 * TABLE, 2))])

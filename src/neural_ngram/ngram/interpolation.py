@@ -2,7 +2,7 @@
 
 Dimension letter: N windows.
 
-Bengio et al. (2003), section 3.1, mix the neural model with a trigram equal-weight interpolation.
+Bengio et al. (2003), section 3.1, interpolate the neural model with a trigram at equal weights.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ BISECTIONS = 52
 
 @dataclass(frozen=True, kw_only=True)
 class Interpolation:
-    """The first model's weight in the interpolation, and the mean loss in nats that it brings."""
+    """The first model's weight in the interpolation, and the resulting mean loss in nats."""
 
     weight: float
     loss_nats: float
@@ -30,11 +30,11 @@ def interpolated_loss(first_N: Floats, second_N: Floats, *, weight: float = 0.5)
 
     first_N, second_N: (N,) ln p(target | context) of the two models over the same windows.
 
-    Raises ModelError when these do not belong together or the weight is not in [0, 1].
+    Raises ModelError when their shapes do not match or the weight is not in [0, 1].
     """
     _check(first_N, second_N)
     if not 0 <= weight <= 1:
-        raise ModelError(f"an interpolation weight of {weight} is no weight; give one from 0 to 1")
+        raise ModelError(f"the interpolation weight is {weight}, but must be from 0 to 1")
     with np.errstate(divide="ignore"):
         logs = np.log(weight), np.log1p(-weight)
     return -float(np.logaddexp(logs[0] + first_N, logs[1] + second_N).mean())
@@ -64,6 +64,6 @@ def tuned_weight(first_N: Floats, second_N: Floats) -> Interpolation:
 def _check(first_N: Floats, second_N: Floats) -> None:
     if first_N.shape != second_N.shape or first_N.ndim != 1 or not len(first_N):
         raise ModelError(
-            f"log probabilities of shapes {first_N.shape} and {second_N.shape} cannot be mixed; "
+            f"log probabilities of shapes {first_N.shape} and {second_N.shape} do not match; "
             "score the same windows, at least one, with both models: (N,) each"
         )

@@ -1,19 +1,19 @@
 """The baseline: an interpolated modified Kneser-Ney model over the same IDs and windows.
 
-Dimension letters: V vocabulary, N windows, B rows asked for, m tokens in a gram (its order),
-G distinct grams of an order, H distinct contexts of an order (m − 1 tokens each).
+Dimension letters: V vocabulary, N windows, B rows asked for, m tokens in an n-gram (its order),
+G distinct n-grams of an order, H distinct contexts of an order (m − 1 tokens each).
 
 Chen & Goodman (1999), An empirical study of smoothing techniques for language modeling, eq. 24-27:
 
     p(w | h) = (a(h w) − D(a(h w))) / a(h) + γ(h) p(w | h without its oldest token)
 
 a(h w) is the adjusted count, a(h) its sum over w, D one of three discounts of the order, γ(h) the
-mass that the discounts set free. Below one token stands the uniform distribution over whatever can
-be predicted. As in KenLM (Heafield et al. 2013, Scalable modified Kneser-Ney language model
-estimation, sections 2 and 3), an adjusted count is
+mass that the discounts set free. Unigrams are interpolated with the uniform distribution over all
+tokens that can be predicted. As in KenLM (Heafield et al. 2013, Scalable modified Kneser-Ney
+language model estimation, sections 2 and 3), an adjusted count is
 
-    how often the gram was seen          for the highest order and for a gram that begins with BOS
-    how many tokens stood in front of it for every other gram
+    how often the n-gram was seen        for the highest order and for n-grams that begin with BOS
+    how many distinct tokens precede it  for every other n-gram
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,10 +37,10 @@ ROWS_AT_A_TIME = 1 << 20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Level:
-    """The grams of one order: all that was counted, and what follows from it.
+    """The n-grams of one order: their counts, and what follows from them.
 
-    A context or a gram is numbered by its place in its sorted keys. A key has a number in its high
-    32 bits and a token in its low 32.
+    A context or an n-gram is numbered by its index in its sorted keys. A key has a number in its
+    high 32 bits and a token in its low 32.
 
     contexts: (H,) the number of the context without its oldest token, one level down | that token.
     grams: (G,) the number of the context | the target.
@@ -59,7 +59,7 @@ class Level:
 
     @cached_property
     def weights(self) -> Floats:
-        """(G,) (a(h w) − D) / a(h), what a gram adds to the probability of its target."""
+        """(G,) (a(h w) − D) / a(h), what an n-gram adds to the probability of its target."""
         kept = self.counts - self.discounts.of_each(self.counts)
         return np.asarray(kept / self.totals[self._context_of_gram])
 
@@ -76,17 +76,17 @@ class Level:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KneserNey:
-    """A model of order n = len(levels): it looks at the last n − 1 tokens.
+    """A model of order n = len(levels): it reads the last n − 1 tokens.
 
-    What is counted is exactly the windows given. Each contributes one gram: its target with the
-    n − 1 tokens before it, cut at the first BOS met on the way back, so that a run of padding is
-    one BOS. With left padding by BOS, that is what KenLM counts in sentences with `<s>`.
+    Exactly the given windows are counted. Each contributes one n-gram: its target with the n − 1
+    tokens before it, cut at the nearest BOS before the target, so that a run of padding is one
+    BOS. With left padding by BOS, that is what KenLM counts in sentences with `<s>`.
 
-    With complete contexts only, the first C tokens of a document are no targets and stand only in
-    contexts: lower orders count what stood in front of a gram within these windows. KenLM has no
-    such accounting: it would also count the shorter grams at the start of each document.
+    With complete contexts only, the first C tokens of a document are not targets and occur only in
+    contexts: lower orders count what precedes an n-gram within these windows. KenLM differs: it
+    would also count the shorter n-grams at the start of each document.
 
-    An ID with no window of its own, an unknown-token ID, say, gets its share of the uniform
+    An ID that is never a target, such as that of an unknown token, gets its part of the uniform
     distribution and nothing else. BOS, where it is never a target, gets probability 0.
     """
 
@@ -109,8 +109,8 @@ class KneserNey:
         differ a little on small data: its counts of counts take the last gram of each lower order,
         in its order of sorting, by how often it was seen instead of by its adjusted count.
 
-        Raises ModelError when the order is below 1 or looks beyond the context, when there is no
-        window, when a token is outside the vocabulary, or the discounts are not one an order.
+        Raises ModelError when the order is below 1 or exceeds the context, when there is no window,
+        when a token is outside the vocabulary, or when there is not one discount per order.
         """
         if not 1 <= order <= windows.context_length + 1:
             raise ModelError(
@@ -131,7 +131,7 @@ class KneserNey:
         if len(discounts) != order:
             raise ModelError(
                 f"{len(discounts)} sets of discounts were given for a model of order {order}; "
-                "give one for each order, from 1 up"
+                "provide one for each order, from 1 up"
             )
         levels = tuple(
             Level(contexts=contexts, grams=grams, counts=counts, discounts=discount)
@@ -141,7 +141,7 @@ class KneserNey:
 
     @property
     def order(self) -> int:
-        """n, how many tokens the longest gram has."""
+        """n, the number of tokens in the longest n-gram."""
         return len(self.levels)
 
     @property
@@ -204,7 +204,7 @@ class KneserNey:
     def distribution(self, context: IntArray) -> Floats:
         """(V,) the probability of each token after `context`, oldest token first; it sums to 1.
 
-        Only the last n − 1 tokens are looked at; fewer, or none, are welcome.
+        Only the last n − 1 tokens are used; there may be fewer, or none.
 
         Raises ModelError when a token of the context is outside the vocabulary.
         """
@@ -226,13 +226,13 @@ def _check_tokens(tokens: IntArray, vocabulary_size: int) -> None:
     low, high = int(tokens.min(initial=0)), int(tokens.max(initial=0))
     if low < 0 or high >= vocabulary_size:
         raise ModelError(
-            f"token ID {low if low < 0 else high} lies outside the vocabulary of "
+            f"token ID {low if low < 0 else high} is outside the vocabulary of "
             f"{vocabulary_size}; use windows and a vocabulary size from one tokenizer"
         )
 
 
 def _counted(windows: Windows, order: int) -> Iterator[tuple[Keys, Keys, Counts]]:
-    """For grams of 1 … `order` tokens: their contexts, the grams and the adjusted counts."""
+    """For n-grams of 1 … `order` tokens: their contexts, keys and adjusted counts."""
     positions = windows.positions
     context = np.zeros(len(positions), dtype=np.int64)
     contexts, goes_on = np.zeros(1, dtype=np.uint64), np.ones(len(positions), dtype=bool)
@@ -251,7 +251,7 @@ def _counted(windows: Windows, order: int) -> Iterator[tuple[Keys, Keys, Counts]
 
 
 def _suffixes(gram: NDArray[np.int64], shorter: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(G,) for each distinct gram, its number without the oldest token; both given per window."""
+    """(G,) for each distinct n-gram, its number without the oldest token; both given per window."""
     suffix = np.zeros(gram.max(initial=-1) + 1, dtype=np.int64)
     suffix[gram] = shorter
     return suffix
@@ -262,13 +262,13 @@ def _key(number: NDArray[np.integer], token: IntArray) -> Keys:
 
 
 def _ranked(keys: Keys) -> tuple[Keys, NDArray[np.int64]]:
-    """The distinct keys, sorted, and the place of each key among them."""
+    """The distinct keys, sorted, and the index of each key among them."""
     distinct, places = np.unique(keys, return_inverse=True)
     return distinct, places.astype(np.int64, copy=False)
 
 
 def _find(keys: Keys, wanted: Keys) -> tuple[NDArray[np.intp], Keys]:
-    """Which of `wanted` are among the sorted `keys`, and the places of those."""
+    """Which of `wanted` are among the sorted `keys`, and the indices of those."""
     by_key = np.argsort(wanted)
     places = np.empty(len(wanted), dtype=np.intp)
     places[by_key] = np.searchsorted(keys, wanted[by_key])

@@ -35,9 +35,9 @@ def save_kneser_ney(model: KneserNey, path: Path) -> None:
 
 
 def load_kneser_ney(path: Path) -> KneserNey:
-    """Read a model back, whole or not at all.
+    """Read a model back, or raise if any part is invalid.
 
-    Raises ArtifactError when the file is missing, damaged, or holds what cannot be counts.
+    Raises ArtifactError when the file is missing, damaged, or does not contain valid counts.
     """
     arrays, described = read_tensors(path)
     discounts, vocabulary_size, bos = _described(described, path)
@@ -57,7 +57,7 @@ def load_kneser_ney(path: Path) -> KneserNey:
 
 
 def _damaged(path: Path, reason: str) -> ArtifactError:
-    return ArtifactError(f"{path} is no Kneser-Ney model: {reason}; delete it and run `dvc repro`")
+    return ArtifactError(f"{path} is not a valid model: {reason}; delete it and run `dvc repro`")
 
 
 def _described(described: dict[str, Any], path: Path) -> tuple[list[Discounts], int, int | None]:
@@ -86,10 +86,10 @@ def _check_level(level: Level, path: Path, sizes: tuple[int, int]) -> None:
         if (keys[1:] <= keys[:-1]).any():
             raise _damaged(path, f"the {name} are not sorted and distinct")
         if (keys >> TOKEN >= largest).any() or (keys & np.uint64(0xFFFFFFFF) >= tokens).any():
-            raise _damaged(path, f"the {name} name a context or a token that is not there")
+            raise _damaged(path, f"the {name} refer to a context or a token that does not exist")
     if len(level.counts) != len(level.grams) or (level.counts < 1).any():
-        raise _damaged(path, "the counts are not one a gram, each at least 1")
+        raise _damaged(path, "there is not one count of at least 1 per n-gram")
     if len(np.unique(level.grams >> TOKEN)) != len(level.contexts):
-        raise _damaged(path, "a context has no gram")
+        raise _damaged(path, "a context has no n-gram")
     if not shorter and level.contexts.tolist() != [0]:
         raise _damaged(path, "single tokens have a context")

@@ -2,9 +2,9 @@
 
 `conf/` is the source. Composing it writes `params.yaml`, which DVC tracks and stages run from.
 The digest of `conf/` and of the schema is composed in as well, so that a stage notices at once when
-`conf/` was edited and `params.yaml` was not composed anew. Whoever composes, DVC or
-`neural-ngram compose`, resolves that digest first, and with it every setting is checked: what is
-wrong never reaches `params.yaml`.
+`conf/` was edited and `params.yaml` was not recomposed. Whatever composes, DVC or
+`neural-ngram compose`, resolves that digest first, and with it every setting is checked: an
+invalid setting never reaches `params.yaml`.
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def register(root: Path) -> None:
 
 
 class _RefusalError(InterpolationResolutionError):
-    """A complaint that needs no more words; the library passes on errors of this kind alone."""
+    """A complete message; the library passes on only errors of this kind."""
 
 
 def composed(root: Path, overrides: list[str]) -> str:
@@ -69,7 +69,7 @@ def composed(root: Path, overrides: list[str]) -> str:
 
 
 def typed(configuration: DictConfig, root: Path) -> Settings:
-    """Checked settings from a composed configuration, whose texts are taken as they stand.
+    """Checked settings from a composed configuration, whose texts are taken literally.
 
     Raises ConfigurationError naming the key that is unknown, of the wrong type or out of range, or
     when the composition is stale.
@@ -95,7 +95,7 @@ def _values(root: DictConfig) -> dict[str, Any]:
 def _require_recorded(root: DictConfig, project: Path) -> None:
     """Raise ConfigurationError for an interpolation that no file of conf/ holds.
 
-    What it gives depends on the machine or on other settings, and would be recorded in git.
+    Its value depends on the machine or on other settings, and would be recorded in git.
     """
     known = "".join(file.read_text("utf-8") for file in sorted(project.rglob("conf/**/*.yaml")))
     for name, value in _leaves(OmegaConf.to_container(root, resolve=False)):

@@ -1,4 +1,4 @@
-"""What a stage or a command prints, and what it is given on its command line."""
+"""What a stage or a command prints, and the arguments of its command line."""
 
 import sys
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from neural_ngram.errors import ConfigurationError
 
 
 def escape() -> None:
-    """Let output that is not UTF-8 show a character that it lacks by its code point."""
+    """Let output that is not UTF-8 show unencodable characters by their code points."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -24,5 +24,5 @@ def require_text(arguments: Iterable[str]) -> None:
 
 
 def say(text: str) -> None:
-    """One plain line of what a stage read, made or found."""
+    """Print one plain line of what a stage read, wrote or found."""
     print(f"  {text}", flush=True)

@@ -35,7 +35,7 @@ _QUIET_HYDRA = (
 )
 
 
-_SMALLER_CORPUS = "give corpus.path a part of the text"
+_SMALLER_CORPUS = "set corpus.path to a part of the text"
 _SMALLER_MODEL = (
     "lower training.batch_size, the widths of the model, windows.context_length or "
     "tokenizer.vocabulary_size"
@@ -57,7 +57,7 @@ _sandbox = Sandbox("off")
 def enter() -> None:
     """Close to this process what its stage does not declare in dvc.yaml.
 
-    It stands above all other imports of a stage's script, since no thread may run before it.
+    It is called above all other imports of a stage's script, since no thread may run before it.
     """
     global _sandbox  # noqa: PLW0603
     label = _label()
@@ -79,11 +79,11 @@ def enter() -> None:
     if _sandbox.kind != "landlock":
         say(f"warning: boundary: {_sandbox}")
     for path in _sandbox.missing():
-        say(f"warning: boundary: {path} is missing, so nothing that came there could be read")
+        say(f"warning: boundary: {path} is missing; if created later, it could not be read")
 
 
 def sandbox() -> Sandbox:
-    """What stands around this process."""
+    """The sandbox around this process."""
     return _sandbox
 
 
@@ -94,8 +94,8 @@ def _label() -> str:
 def run(stage: Callable[[Settings], object]) -> None:
     """Run a stage on params.yaml and the command line's overrides; with `-m`, one after another.
 
-    What the stage returns is what a sweeper makes smaller.
-    An error that the user can mend is printed in one line, with exit code 1.
+    What the stage returns is what a sweeper minimises.
+    An error that the user can fix is printed on one line, with exit code 1.
     """
     root = Path.cwd()
     escape()
@@ -134,7 +134,7 @@ def _overrides(words: list[str], tell: Callable[[str], object] = lambda line: No
 
 
 def _told(problem: Exception) -> str | None:
-    """What the user is told; None for what would be a bug of ours."""
+    """The message for the user; None for what would be a bug of ours."""
     if isinstance(problem, NeuralNgramError | OSError):
         return str(problem)
     if isinstance(problem, MemoryError) or "can't allocate memory" in str(problem):

@@ -1,4 +1,4 @@
-"""A sign of life from work that says nothing itself."""
+"""Progress lines for work that prints nothing itself."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ __all__ = ["heartbeat"]
 
 @contextmanager
 def heartbeat(work: str, every: float = 30.0) -> Iterator[None]:
-    """Print a line every so many seconds, from a thread, until the block ends."""
+    """Print a line at regular intervals, from a thread, until the block ends."""
     done, start = threading.Event(), time.monotonic()
 
     def beat() -> None:

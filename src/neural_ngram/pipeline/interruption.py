@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM end a program in one line, with exit code 130 or 143.
+"""Ctrl-C and SIGTERM end a program with one line and exit code 130 or 143.
 
-While a program is still importing, there is nothing to clean up, and libraries do not bear an
-exception between any two of their lines: it ends at once. Later the signals raise SystemExit, so
+While a program is still importing, there is nothing to clean up, and imports are not
+exception-safe, so the process exits at once. Later the signals raise SystemExit, so
 that temporary files are deleted and runs are closed on the way out.
 """
 
@@ -35,14 +35,14 @@ class _Interruption:
                 signal.signal(number, self._end)
 
     def ignore(self) -> None:
-        """Bear the signals from now on, also while the interpreter is taken down."""
+        """Ignore the signals from now on, also while the interpreter shuts down."""
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 
     def finish(self) -> None:
         """Let the process end with code 0 as soon as everything is cleaned up.
 
-        To take torch and MLflow apart as well would take a second.
+        Shutting down torch and MLflow as well would take a second.
         """
         self.ignore()
         self.finished = True
@@ -55,12 +55,12 @@ class _Interruption:
             os._exit(0)
 
     def _end(self, number: int, _: FrameType | None) -> None:
-        """What comes later is ignored, so that nothing interrupts the cleaning up."""
+        """Ignore later signals, so that nothing interrupts the clean-up."""
         self.ignore()
         self.code = 128 + number
         program = sys.orig_argv[2] if sys.orig_argv[1:2] == ["-m"] else sys.argv[0]
         label = program.rpartition(".")[2].replace("_", "-")
-        os.write(2, f"{label}: interrupted; run the same command to go on\n".encode())
+        os.write(2, f"{label}: interrupted; run the same command to continue\n".encode())
         if not self.cleans_up:
             os._exit(self.code)
         raise SystemExit(self.code)

@@ -1,7 +1,7 @@
 """Every test evaluation, in a file that is kept with the project.
 
 A test evaluation is the scoring of one model, with its tokenizer, on the test partition of one
-split. Scoring the same again tells nothing new and adds no line. Each line is a JSON object with
+split. Scoring the same again is no new evaluation and adds no line. Each line is a JSON object with
 sorted keys that carries the hash of the line before it (`previous`) and of itself without that key
 (`sha256`), so that a line which was changed, moved, inserted or taken from the middle is found.
 Lines taken from the end are found by a copy in MLflow's folder, as long as that exists.
@@ -32,7 +32,7 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What was scored, when, and what came out; `corpus_sha256` is that of the split's manifest."""
+    """What was scored, when, and the result; `corpus_sha256` is that of the split's manifest."""
 
     time: str
     commit: str | None
@@ -75,9 +75,9 @@ def _following(lines: list[Line], evaluation: Evaluation) -> Line:
 
 
 def reconciled(ledger: Path, store: Path) -> list[Line]:
-    """All lines, of the ledger or of its copy in `store`; what one of them lacks is added to it.
+    """All lines of the ledger and of its copy in `store`; lines that one of them lacks are added.
 
-    `dvc exp apply`, `git stash` and the like put back an older file: the copy keeps the lines.
+    `dvc exp apply`, `git stash` and the like restore an older file: the copy keeps the lines.
 
     Raises BoundaryError when one was tampered with, when neither is the beginning of the other, or
     when another process holds the lock too long.
@@ -188,7 +188,7 @@ def confirm(lines: Iterable[Line], figures: Mapping[str, Any], source: object) -
     """The line that test figures belong to.
 
     figures: some keys of a line, with their values; the loss in nats is one of them.
-    source: where the figures stand, for the message.
+    source: where the figures are, for the message.
 
     Raises BoundaryError when there is no such line.
     """
@@ -196,7 +196,7 @@ def confirm(lines: Iterable[Line], figures: Mapping[str, Any], source: object) -
         if all(line.get(key) == value for key, value in figures.items()):
             return line
     raise BoundaryError(
-        f"{source} holds a test loss of {figures['loss_nats']!r} nats that no line of the ledger "
+        f"{source} has a test loss of {figures['loss_nats']!r} nats that no line of the ledger "
         f"records (model {str(figures.get('model_sha256'))[:12]}…); commit ledger.jsonl together "
         "with the figures, or run `dvc repro --force --single-item evaluate-test`"
     )

@@ -31,11 +31,11 @@ def for_hydra(
 ) -> list[str]:
     """Overrides that give each setting what was typed.
 
-    conf: the folder of presets; None where params.yaml is composed already. sweeps: whether a comma
-    parts several values of a text as well. tell: is told of quotation marks that Hydra takes off.
+    conf: the folder of presets; None where params.yaml is already composed. sweeps: whether a comma
+    separates several values of a text as well. tell: called about quotation marks Hydra removes.
 
-    Raises ConfigurationError, in one line, for what is no override, a name or preset that does not
-    exist (with the nearest that does), and a value that refers to something else.
+    Raises ConfigurationError, in one line, for what is not an override, a name or preset that does
+    not exist (with the nearest that does), and a value that refers to something else.
     """
     return [_override(word, conf, sweeps, tell) for word in words]
 
@@ -111,7 +111,7 @@ def _require_preset(group: str, value: str, conf: Path | None) -> None:
         if name not in (*known, "null"):
             raise ConfigurationError(
                 f"{group}={value}: there is no preset {name!r}{nearest(name, known)} "
-                f"(choose of {', '.join(known)})"
+                f"(choose from {', '.join(known)})"
             )
 
 
@@ -120,7 +120,7 @@ def _is_free_text(default: Any, limits: dict[str, Any]) -> bool:
 
 
 def _as_text(name: str, value: str, tell: Callable[[str], object]) -> str:
-    """The value as Hydra must be given it to read it as text."""
+    """The value quoted so that Hydra reads it as text."""
     if value == "null" and _SETTINGS[name][0] is None:
         return value
     read = _read(name, value)

@@ -1,4 +1,4 @@
-"""Where the project is and what its files are called: stages hand them on to each other."""
+"""Where the project is and the names of the files that stages pass on to each other."""
 
 import hashlib
 import os
@@ -19,8 +19,8 @@ EVALUATION = Path("artifacts/evaluation")
 TEST = Path("artifacts/test")
 ORACLE = Path("artifacts/oracle")
 GENERATION = Path("artifacts/generation")
-LEDGER = Path("ledger.jsonl")  # of looks at test; no output of a stage, so DVC leaves it
-STORE = Path("runs")  # MLflow's folder and the locks; made before the walls stand
+LEDGER = Path("ledger.jsonl")  # of test evaluations; not an output of a stage, so DVC leaves it
+STORE = Path("runs")  # MLflow's folder and the locks; made before the sandbox closes
 
 
 def dvc_root() -> Path:
@@ -44,7 +44,7 @@ def git_commit() -> str | None:
 
 
 def cache() -> Path:
-    """What outlives a stage but is no output of it; queued and temporary experiments share it."""
+    """What outlives a stage but is not an output; queued and temporary experiments share it."""
     return dvc_root() / STORE
 
 

@@ -1,4 +1,4 @@
-"""What SIGKILL left half-written when it met DVC itself: DVC writes two of its files in place."""
+"""Half-written files after SIGKILL of DVC itself, which writes two of its files in place."""
 
 import json
 from pathlib import Path
@@ -15,10 +15,10 @@ __all__ = ["repair"]
 
 
 def repair(root: Path) -> list[Path]:
-    """Delete what DVC could not read again of its own files; returns what was deleted.
+    """Delete those of DVC's own files that it could not read again; returns what was deleted.
 
     Nothing is lost with them: `.dvc/tmp/rwlock` says which process uses which output, and what
-    dvc.lock said of stages that ran stands in DVC's run cache too.
+    dvc.lock records of stages that ran is also in DVC's run cache.
 
     Raises ArtifactError when there is no DVC project, or another DVC holds its lock.
     """
@@ -37,7 +37,7 @@ def repair(root: Path) -> list[Path]:
                     path.unlink()
     except LockError as problem:
         raise ArtifactError(
-            f"another DVC works in {root}; wait for its end, or stop it"
+            f"another DVC process is running in {root}; wait until it ends, or stop it"
         ) from problem
     except DvcException as problem:
         raise ArtifactError(f"DVC cannot work in {root}: {problem}") from problem

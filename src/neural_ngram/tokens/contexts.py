@@ -1,4 +1,4 @@
-"""Which windows share a context: what depends on the context alone is then computed once.
+"""Which windows share a context, so that what depends on the context alone is computed once.
 
 Dimension letters: T tokens in the stream, N windows, U distinct contexts, P distinct pairs of
 context and target, K distinct keys, B windows of a batch, C context length, k context tokens.
@@ -80,7 +80,7 @@ class Contexts:
         return Pairs(context, target, pair_of)
 
     def expected_in_batch(self, batch_size: int) -> float:
-        """How many distinct contexts a random batch holds: sum of 1 - (1 - n / N)^B."""
+        """Expected number of distinct contexts in a random batch: sum of 1 - (1 - n / N)^B."""
         with np.errstate(divide="ignore"):
             log_missed_U = batch_size * np.log1p(-self.multiplicity / len(self.context_of))
         return float(-np.expm1(log_missed_U).sum())
@@ -126,7 +126,7 @@ def lagged_tokens(
 
 
 def token_bits(tokens: IntArray) -> int:
-    """How many bits the largest of the tokens needs."""
+    """The number of bits that the largest token needs."""
     return max(1, int(tokens.max(initial=0)).bit_length())
 
 
@@ -134,7 +134,7 @@ def pair_keys(columns: Iterable[IntArray], bits: int) -> Iterator[Keys]:
     """For k = 0, 1, …: (N,) keys, equal where the target and the k tokens before it are equal.
 
     columns: (N,) each: the targets, the tokens one before, two before, …; each below 2^bits.
-    The low `bits` of a key are the target, the rest stands for the context.
+    The low `bits` of a key are the target, the others represent the context.
     """
     rest = iter(columns)
     target = next(rest).astype(np.uint64)

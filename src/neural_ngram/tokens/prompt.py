@@ -9,14 +9,14 @@ __all__ = ["context_of", "opening_context"]
 
 
 def opening_context(prompt: Sequence[int], *, length: int, bos: int | None) -> list[int]:
-    """The last `length` tokens of the prompt, with BOS in front of a prompt that is shorter.
+    """The last `length` tokens of the prompt, padded on the left with BOS if it is shorter.
 
     Raises ModelError when it is shorter and there is no BOS.
     """
     if len(prompt) < length and bos is None:
         raise ModelError(
             f"the prompt has {len(prompt)} tokens but the model reads {length}, and without "
-            "markers nothing can stand in front; give a longer generation.prompt"
+            "special tokens it cannot be padded; give a longer generation.prompt"
         )
     return ([bos] * length if bos is not None else [])[: max(0, length - len(prompt))] + list(
         prompt[-length:]

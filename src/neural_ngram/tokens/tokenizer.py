@@ -1,6 +1,6 @@
 """Text to token IDs and back, by one of the `kinds`, as one `tokenizer.json`.
 
-IDs are laid out as: markers (BOS 0 and EOS 1, or one shared marker 0, or none), then <unk> when
+IDs are laid out as: special tokens (BOS 0 and EOS 1, or one shared token 0, or none), then <unk> if
 there is one, then the alphabet (the 256 bytes in order, or sorted characters or words), then for
 BPE the merges in order of rank.
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Tokenizer", "learn", "load", "longest_stretch", "merge_table", "save"]
 
-# The markers' names hold a space, which no byte-level token, character or word can: a text that
-# spells one is text.
+# The special tokens' names contain a space, which no byte-level token, character or word can, so
+# a text that spells one is encoded as text.
 BOS, EOS, SHARED = "<begin document>", "<end document>", "<document boundary>"
 UNKNOWN = "<unk>"
 TEXTS_AT_ONCE = 1024
@@ -67,7 +67,7 @@ class Tokenizer:
 
     @property
     def vocabulary_size(self) -> int:
-        """V, markers included."""
+        """V, including special tokens."""
         return int(self.backend.get_vocab_size(with_added_tokens=False))
 
     @cached_property
@@ -78,7 +78,7 @@ class Tokenizer:
         for name, known in KINDS.items():
             if known.model == model and {**split, **known.split} == split:
                 return name
-        raise ValueError(f"it is of none of the kinds {', '.join(KINDS)}")
+        raise ValueError(f"it is none of the kinds {', '.join(KINDS)}")
 
     @property
     def sha256(self) -> str:
@@ -87,22 +87,22 @@ class Tokenizer:
 
     @property
     def separator(self) -> bytes:
-        """What stands between the texts of two tokens."""
+        """What lies between the texts of two tokens."""
         return self._kind.separator
 
     @property
     def byte_level(self) -> bool:
-        """Whether tokens stand for bytes, so that any bytes can be encoded."""
+        """Whether tokens represent bytes, so that any bytes can be encoded."""
         return self._kind.model == "BPE"
 
     @cached_property
     def bos(self) -> int | None:
-        """ID that begins a document, None without markers."""
+        """ID that begins a document, None without special tokens."""
         return self._id(BOS, SHARED)
 
     @cached_property
     def eos(self) -> int | None:
-        """ID that ends a document, None without markers."""
+        """ID that ends a document, None without special tokens."""
         return self._id(EOS, SHARED)
 
     @property
@@ -112,7 +112,7 @@ class Tokenizer:
 
     @cached_property
     def unknown(self) -> int | None:
-        """ID of what train does not hold, None when that is an error."""
+        """ID of what does not occur in train, None when that is an error."""
         name = getattr(self.backend.model, "unk_token", None)
         return self._id(name) if name else None
 
@@ -124,7 +124,7 @@ class Tokenizer:
 
     @cached_property
     def names(self) -> list[str]:
-        """(V,) each token without white space, which stands as its code point: <U+0020>."""
+        """(V,) each token with whitespace replaced by its code point: <U+0020>."""
         return [
             "".join(f"<U+{ord(c):04X}>" if c.isspace() else c for c in token)
             for token in self.tokens
@@ -132,22 +132,22 @@ class Tokenizer:
 
     @cached_property
     def pieces(self) -> list[bytes]:
-        """(V,) the bytes that each token stands for; none for a marker."""
+        """(V,) the bytes that each token represents; none for a special token."""
         return [self._piece(token) for token in self.tokens]
 
     def text(self, token: int) -> str:
-        """What a token stands for, broken bytes as \\x..; the name of a special token."""
+        """The text of a token, incomplete bytes as \\x..; the name of a special token."""
         return self.pieces[token].decode("utf-8", "backslashreplace") or self.tokens[token]
 
     def label(self, token: int) -> str:
-        """A token for reading: its text with spaces and what cannot be printed made visible."""
+        """A token for display: its text with spaces and unprintable characters made visible."""
         if not self.pieces[token]:
             return self.tokens[token]
         text = self.text(token)
         return "".join("␣" if c == " " else c if c.isprintable() else repr(c)[1:-1] for c in text)
 
     def look_up(self, text: str) -> int:
-        """The token that stands for exactly this text, or whose ID it is written as `#12`.
+        """The token with exactly this text, or with the ID that is written as `#12`.
 
         Raises TokenizerError when there is none.
         """
@@ -155,12 +155,12 @@ class Tokenizer:
             return int(text[1:])
         if text.encode("utf-8") not in self.pieces:
             raise TokenizerError(
-                f"no token of the vocabulary is {text!r}; give one that is, or an ID as #12"
+                f"the vocabulary has no token {text!r}; give one that it has, or an ID such as #12"
             )
         return self.pieces.index(text.encode("utf-8"))
 
     def encode(self, texts: Iterable[str]) -> Iterator[NDArray[np.int64]]:
-        """The IDs of each text, without markers; the texts are taken a thousand at a time.
+        """The IDs of each text, without special tokens; a thousand texts are encoded at a time.
 
         Raises TokenizerError for a symbol that the vocabulary lacks when there is no <unk>.
         """
@@ -196,18 +196,18 @@ class Tokenizer:
         return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
-        """The bytes that IDs stand for; markers are dropped, words are set apart by spaces."""
+        """The bytes that IDs represent, without special tokens; words are separated by spaces."""
         pieces = (self.pieces[i] for i in ids if self.tokens[i] not in (BOS, EOS, SHARED))
         return self.separator.join(pieces)
 
     def append(self, data: bytes, ids: Iterable[int]) -> bytes:
-        """The bytes that IDs stand for behind others, set apart as tokens are."""
+        """The bytes that IDs represent after others, including the separator."""
         added = self.decode_bytes(ids)
         apart = data and added and not data[-1:].isspace()
         return data + (self.separator if apart else b"") + added
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text that IDs stand for; broken UTF-8 is shown as U+FFFD."""
+        """The text that IDs represent; invalid UTF-8 is shown as U+FFFD."""
         return self.decode_bytes(ids).decode("utf-8", "replace")
 
     @property
@@ -230,8 +230,8 @@ class Tokenizer:
         for number, text in numbered:
             if surrogate := re.search("[\ud800-\udfff]", text):
                 return (
-                    f"text {number} holds the lone surrogate {surrogate[0]!r} at character "
-                    f"{surrogate.start()}, which is no text; mend its encoding"
+                    f"text {number} contains the lone surrogate {surrogate[0]!r} at character "
+                    f"{surrogate.start()}, which is not text; fix its encoding"
                 )
         known, cut = set(self.tokens), _cut(self.backend.pre_tokenizer)
         missing = ((n, s) for n, text in numbered for s in cut(text) if s not in known)
@@ -247,26 +247,26 @@ def _whole(data: bytes) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         raise TokenizerError(
-            "the prompt ends within a character, and this model reads whole ones; finish it"
+            "the prompt ends within a character, but this model reads whole ones; complete it"
         ) from None
 
 
 def _cut(split: pre_tokenizers.PreTokenizer) -> Callable[[str], Iterable[str]]:
-    """What cuts a text into the pieces that the backend sees."""
+    """The splitter of a text into the pieces that the backend sees."""
     return lambda text: (piece for piece, _ in split.pre_tokenize_str(text))
 
 
 def learn(texts: Iterable[str], settings: TokenizerSettings) -> Tokenizer:
-    """Learn a tokenizer from the texts of train, which are read more than once, never all held.
+    """Learn a tokenizer from the train texts, which are read repeatedly and never all in memory.
 
     BPE may find fewer merges than asked; the caller sees it in `vocabulary_size`.
 
-    Raises TokenizerError when the texts hold fewer than two distinct characters or the vocabulary
-    asked for cannot hold the alphabet.
+    Raises TokenizerError when the texts have fewer than two distinct characters or the requested
+    vocabulary is too small for the alphabet.
     """
     if len(set(islice(_changes(texts), 2))) < 2:
         raise TokenizerError(
-            "train holds fewer than two distinct characters, so there is nothing to predict; "
+            "train has fewer than two distinct characters, so there is nothing to predict; "
             "check corpus.path"
         )
     markers = _MARKERS[settings.markers]
@@ -298,7 +298,7 @@ def _learn_symbols(
 
 
 def _pre_tokenizer(split: Mapping[str, object]) -> pre_tokenizers.PreTokenizer:
-    """Made from how a file spells it: the library reads whole files only."""
+    """Built from its JSON: the library reads whole files only."""
     bare = json.loads(tokenizers.Tokenizer(models.WordLevel({}, unk_token="")).to_str())
     made = tokenizers.Tokenizer.from_str(json.dumps({**bare, "pre_tokenizer": split}))
     splitter: pre_tokenizers.PreTokenizer = made.pre_tokenizer
@@ -316,14 +316,14 @@ def _learn_bpe(
     alphabet = len(markers) + 256
     if settings.vocabulary_size < alphabet:
         raise TokenizerError(
-            f"tokenizer.vocabulary_size is {settings.vocabulary_size}, but {len(markers)} markers "
-            f"and 256 bytes need at least {alphabet}"
+            f"tokenizer.vocabulary_size is {settings.vocabulary_size}, but {len(markers)} special "
+            f"tokens and 256 bytes need at least {alphabet}"
         )
     split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=settings.pattern == "gpt2")
     learner = tokenizers.Tokenizer(models.BPE())
     learner.pre_tokenizer = split
-    # As "special tokens" the bytes get their IDs in order of value, which makes the library's own
-    # order of ties, by pair of IDs, the canonical one.
+    # Added as "special tokens", the bytes get their IDs in order of value, so that the library's
+    # own way of breaking ties, by pair of IDs, is the canonical one.
     trainer = trainers.BpeTrainer(
         vocab_size=256 + _most_merges(texts, settings.vocabulary_size - alphabet),
         special_tokens=_CHARACTER_OF_BYTE,
@@ -342,9 +342,9 @@ def _learn_bpe(
 
 
 def _most_merges(texts: Iterable[str], asked: int) -> int:
-    """As many merges as asked, or as the texts can give: each leaves at least one token less.
+    """The requested merges, or as many as the texts allow: each removes at least one token.
 
-    The library reserves memory for as many as it is told.
+    The library reserves memory for the number that it is given.
     """
     size = 0
     for text in texts:
@@ -355,11 +355,11 @@ def _most_merges(texts: Iterable[str], asked: int) -> int:
 
 
 def longest_stretch(texts: Iterable[str], settings: TokenizerSettings) -> int:
-    """The bytes of the longest stretch that BPE divides nowhere, 0 below `LONG_STRETCH`.
+    """The length in bytes of the longest stretch that BPE does not split; 0 below `LONG_STRETCH`.
 
     A space that the split pattern joins to a stretch is not counted.
 
-    Learning takes time with the square of it, since each merge moves all that follows.
+    Learning takes time quadratic in it, since each merge moves all that follows.
     """
     split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=settings.pattern == "gpt2")
     least = LONG_STRETCH // 4  # characters, of up to four bytes each
@@ -379,7 +379,7 @@ _LEARNERS = {"BPE": _learn_bpe, "WordLevel": _learn_symbols}
 
 
 def merge_table(tokenizer: Tokenizer, encoded: Iterable[NDArray[np.int64]]) -> "pd.DataFrame":
-    """Columns rank, left, right, token, count: one row a merge; empty when there are none.
+    """Columns rank, left, right, token, count: one row per merge; empty when there are none.
 
     `count` is how often the merge was applied to the texts whose IDs are given. Every token that a
     later merge consumed was made once, so applications are the final uses of a token plus those of
@@ -422,12 +422,12 @@ def load(folder: Path) -> Tokenizer:
         return tokenizer
     except Exception as problem:
         raise ArtifactError(
-            f"{path} is no tokenizer ({problem}); delete it and run `dvc repro`"
+            f"{path} is not a tokenizer ({problem}); delete it and run `dvc repro`"
         ) from problem
 
 
 def _require_sound(tokenizer: Tokenizer) -> None:
-    """Raise when a file that can be read is no tokenizer as `learn` makes them."""
+    """Raise ValueError when a readable file is not a tokenizer as `learn` creates it."""
     backend, known = tokenizer.backend, tokenizer.tokens
     ids = backend.get_vocab(with_added_tokens=False).values()
     if sorted(ids) != list(range(len(known))):
@@ -438,8 +438,8 @@ def _require_sound(tokenizer: Tokenizer) -> None:
         raise ValueError("it takes some texts for special tokens")
     unknown = getattr(backend.model, "unk_token", None)
     if unknown and tokenizer.unknown is None:
-        raise ValueError(f"it has no token {unknown!r} for what it does not know")
+        raise ValueError(f"it has no token {unknown!r} for unknown text")
     sample = "".join(map(chr, range(0x250))) + " \U0001f600"
     ids = next(tokenizer.encode([sample])).tolist() if tokenizer.byte_level else []
     if tokenizer.byte_level and tokenizer.decode(ids) != sample:
-        raise ValueError("it does not give back the text that it encodes")
+        raise ValueError("decoding does not return the encoded text")

@@ -3,11 +3,10 @@
 Dimension letters: T tokens in the stream, D documents, N windows, B windows asked for,
 C context length.
 
-A stream is the documents of one partition laid end to end. A window is a position in it: the
-token there is the target, the C tokens before it are the context. A document's first C positions
-have no complete context of their own, so they are no windows, and no context crosses a document.
-Left padding is C tokens of BOS in front of each document: then every token of the document proper
-is a target.
+A stream is the documents of one partition, concatenated. A window is a position in it: the token
+there is the target, the C tokens before it are the context. A document's first C positions have no
+complete context within it, so they are not windows, and no context crosses documents. Left padding
+is C tokens of BOS before each document: then every token of the document itself is a target.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,7 +67,7 @@ class Windows:
 
     @cached_property
     def count(self) -> int:
-        """N, known without the positions, which take eight bytes a window."""
+        """N, computed without the positions, which take eight bytes per window."""
         return int(np.maximum(np.diff(self.offsets) - self.context_length, 0).sum())
 
     def __len__(self) -> int:
@@ -100,14 +99,14 @@ def token_type(vocabulary_size: int) -> np.dtype[np.unsignedinteger]:
 def build_stream(
     documents: Iterable[IntArray], *, context_length: int, vocabulary_size: int, pad: int | None
 ) -> tuple[IntArray, NDArray[np.int64]]:
-    """Lay encoded documents end to end: (T,) tokens and (D + 1,) offsets.
+    """Concatenate encoded documents: (T,) tokens and (D + 1,) offsets.
 
-    The documents are taken as they come; besides the result, memory holds a thousand of them.
+    The documents are consumed as they come; besides the result, memory holds a thousand of them.
 
-    With `pad`, C tokens of it stand in front of each document; without, a document of at most C
-    tokens yields no window.
+    With `pad`, C tokens of it precede each document; without, a document of at most C tokens
+    yields no window.
 
-    Raises WindowError when an ID lies outside the vocabulary or no document yields a window.
+    Raises WindowError when an ID is outside the vocabulary or no document yields a window.
     """
     dtype = token_type(vocabulary_size)
     lead = np.full(0 if pad is None else context_length, 0 if pad is None else pad, dtype=np.int64)
@@ -152,10 +151,10 @@ def join(parts: Sequence[Windows]) -> Windows:
 def encode(
     texts: Iterable[str], tokenizer: Tokenizer, settings: WindowSettings
 ) -> tuple[Windows, dict[str, int]]:
-    """The windows of some documents, and counts of what became of them.
+    """The windows of some documents, and counts of documents and windows.
 
-    A document is BOS, content, EOS, as far as the tokenizer has markers. The count `scored_bytes`
-    is the UTF-8 text that the targets stand for: all of it under left padding, else without the
+    A document is BOS, content, EOS, if the tokenizer has special tokens. The count `scored_bytes`
+    is the UTF-8 text that the targets represent: all of it with left padding, otherwise without the
     first tokens of each document (an unknown word among these counts as the bytes of "<unk>").
     """
     C, padded = settings.context_length, settings.padding == "left"

@@ -94,7 +94,7 @@ def past_runs() -> Iterator[PastRun]:
 def newest_run(parameters: Mapping[str, object], defaults: Mapping[str, object]) -> PastRun | None:
     """The newest finished run of a training with these parameters, whatever its others are.
 
-    defaults: what stands for a parameter that a run did not log, being older than the setting.
+    defaults: values of parameters that a run did not log because it is older than the setting.
     """
     wanted = {name: (str(value), str(defaults[name])) for name, value in parameters.items()}
     for run in past_runs():

@@ -24,7 +24,7 @@ EXPERIMENT = "neural-ngram"
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-# A store that hangs is given up within 15 seconds; MLflow alone would wait for 15 minutes.
+# A store that hangs is abandoned after 15 seconds; MLflow alone would wait for 15 minutes.
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "5")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "1")
@@ -64,7 +64,7 @@ def store_uri() -> str:
 
 
 def store_name() -> str:
-    """The store as people are told of it: an address, or a file."""
+    """The store as messages name it: an address, or a file."""
     return os.environ.get("MLFLOW_TRACKING_URI") or str(database())
 
 

@@ -34,12 +34,12 @@ _REBASE = """
 
 
 def opening_lock(folder: Path) -> FileLock:
-    """To be held while a store is created or moved."""
+    """A lock to hold while a store is created or moved."""
     return FileLock(folder / ".lock", timeout=PATIENCE)
 
 
 def relocate(project: Path) -> int:
-    """Let every address of the project's own store lie under the project; how many were changed.
+    """Move every address of the project's own store under the project; returns how many changed.
 
     Raises TrackingError when the database cannot be changed.
     """
@@ -56,7 +56,7 @@ def relocate(project: Path) -> int:
             connection.execute("COMMIT")
     except (sqlite3.Error, Timeout) as problem:
         raise TrackingError(
-            f"{database} came here with its project, but its addresses cannot be changed "
+            f"{database} was moved with its project, but its addresses cannot be changed "
             f"({problem}); stop what uses it, or allow writing there"
         ) from problem
     return changed
@@ -73,7 +73,7 @@ def _strangers(database: Path, project: Path) -> set[str]:
 
 
 def _project_of(location: str) -> str | None:
-    """The project whose own store made this address; None when it is no such address."""
+    """The project whose own store made this address; None for any other address."""
     suffix = f"/{STORE.as_posix()}/artifacts"
     own = location.startswith("file:///") and location.endswith(suffix)
     return location.removesuffix(suffix) if own else None

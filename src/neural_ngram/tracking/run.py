@@ -55,15 +55,15 @@ class Run:
             self.metric(name, value, step)
 
     def tags(self, values: Mapping[str, object]) -> None:
-        """Set tags, replacing older values."""
+        """Set tags, replacing earlier values."""
         self._send({"do": "tags", "values": _texts(values)})
 
     def boundary(self, stage: str, kind: str) -> None:
-        """Tag what kept `stage` from closed files, and the weakest of it over the run's stages."""
+        """Tag the kind of sandbox around `stage`, and the weakest kind over the run's stages."""
         self._send({"do": "boundary", "stage": stage, "kind": kind})
 
     def dataset(self, name: str, sha256: str, source: Path) -> None:
-        """Name a partition that went in, by the digest of its file."""
+        """Log a partition that was used, by the digest of its file."""
         event = {"name": name, "digest": sha256[:32], "source": str(source)}
         self._send({"do": "dataset", **event})
 
@@ -72,7 +72,7 @@ class Run:
         self._send({"do": "artifact", "path": str(path), "folder": folder})
 
     def model(self, path: Path) -> None:
-        """Register a packaged model, unless one of this run is."""
+        """Register a packaged model, unless this run has registered one."""
         self._send({"do": "model", "path": str(path)})
 
     def kill(self, trainings: Set[str]) -> None:
@@ -97,7 +97,7 @@ class Run:
             self._warn(failure)
 
     def end(self, status: str | None = None) -> None:
-        """Write what is left and see it sent; with a status, the run ends with it."""
+        """Write what is left and wait until it is sent; with a status, the run ends with it."""
         try:
             self.flush()
             if status is not None:
@@ -109,7 +109,7 @@ class Run:
             self.entry.close()
 
     def _deliver(self) -> str | None:
-        """Send all at once; the reason when the store does not take it."""
+        """Send everything; returns the reason if the store does not accept it."""
         try:
             from neural_ngram.tracking.sending import deliver  # noqa: PLC0415 - imports MLflow
 
@@ -130,7 +130,7 @@ def start_run(
     """A run: FINISHED when the block ends, FAILED when it raises, KILLED when it is interrupted.
 
     training: identifies what is trained; an earlier run of the same, interrupted or repeated, goes
-    on instead of a new one. live: what is told reaches MLflow within seconds, not at the end.
+    on instead of a new one. live: what is logged reaches MLflow within seconds, not at the end.
     """
     run = Run(_opening(name, parameters, TRAINING_TAG, training), live=live)
     try:

@@ -32,12 +32,12 @@ class Sender:
         self.unread, self.state, self.since = b"", "starting", time.monotonic()
 
     def failure(self) -> str | None:
-        """Why the store does not take the run just now; None while nothing is wrong."""
+        """Why the store does not accept the run at present; None while nothing is wrong."""
         self._listen(0)
         return self._failed()
 
     def finish(self) -> str | None:
-        """Wait until everything was sent; the reason when it was not.
+        """Wait until everything is sent; returns the reason if it was not.
 
         A store that does not open is waited for no longer than PATIENCE.
         """

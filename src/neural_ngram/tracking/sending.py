@@ -3,7 +3,7 @@
     python -m neural_ngram.tracking.sending FOLDER
 
 follows an entry until its writer closes this process's standard input, or is gone. It writes a line
-`opening` before it opens the store, `open` whenever the store takes events, and `failed` with the
+`opening` before it opens the store, `open` whenever the store accepts events, and `failed` with the
 reason whenever it does not. Whatever is left stays in the spool.
 """
 
@@ -41,13 +41,13 @@ from neural_ngram.tracking.store import DeletedError, Recorder
 
 __all__ = ["deliver", "follow", "reason", "synchronise"]
 
-POLL = 1.0  # seconds between two looks for new events
+POLL = 1.0  # seconds between two polls for new events
 RETRY = 60.0  # seconds between two attempts to open a store that failed
 _PERSONAL = ("INVALID_PARAMETER_VALUE", "PERMISSION_DENIED", "UNAUTHENTICATED", "INVALID_STATE")
 
 
 class Delivery:
-    """One entry, sent as far as the store takes it."""
+    """One entry, sent as far as the store accepts it."""
 
     def __init__(self, folder: Path, *, now: bool) -> None:
         self.folder, self.now = folder, now
@@ -64,7 +64,7 @@ class Delivery:
             self.ended |= event["do"] == "end"
 
     def _open(self) -> Recorder:
-        """The run; which one it is outlasts this process, so that it is not made twice."""
+        """The run; its ID is kept on disk, so that it is not created twice."""
         file, store = self.folder / "run.json", "" if has_own_store() else store_uri()
         with suppress(OSError, ValueError):
             known = json.loads(file.read_text(encoding="utf-8"))
@@ -92,7 +92,7 @@ class Delivery:
 def deliver(folder: Path) -> None:
     """Send an entry that the caller holds, and before it what waits of the same run; delete it.
 
-    Raises TrackingError with the reason when the store does not take it; it stays.
+    Raises TrackingError with the reason when the store does not accept it; it stays.
     """
     try:
         delivery = Delivery(folder, now=True)
@@ -120,11 +120,11 @@ def _clear_the_way(delivery: Delivery) -> None:
 
 
 def synchronise(say: Callable[[str], None]) -> int:
-    """Send what is kept, oldest first; how many entries were sent.
+    """Send what is kept, oldest first; returns how many entries were sent.
 
     One that is damaged is named, and stays; one that was never begun is deleted.
 
-    Raises TrackingError when the store still does not take one; it and later ones stay.
+    Raises TrackingError when the store still does not accept one; it and later ones stay.
     """
     sent = 0
     for folder in entries():
@@ -134,10 +134,10 @@ def synchronise(say: Callable[[str], None]) -> int:
         except Timeout:
             say(f"{folder} is still being written; send it later")
         except ArtifactError as problem:
-            say(f"warning: {folder} is damaged and not sent ({problem}); mend or delete it")
+            say(f"warning: {folder} is damaged and not sent ({problem}); fix or delete it")
         except Exception as problem:
             raise TrackingError(
-                f"MLflow at {store_name()} does not take {folder} ({reason(problem)}); "
+                f"MLflow at {store_name()} does not accept {folder} ({reason(problem)}); "
                 f"it is kept{_advice(problem)}"
             ) from problem
         else:
@@ -170,12 +170,12 @@ def _checked(folder: Path) -> Opening:
 
 
 def reason(problem: Exception) -> str:
-    """Why a store did not take something, in one line."""
+    """Why a store did not accept something, in one line."""
     return " ".join(str(problem).split())[:600] or type(problem).__name__
 
 
 def _advice(problem: Exception) -> str:
-    """What to do: to wait helps only where nobody has to decide."""
+    """What to do: waiting helps only if nobody has to change anything."""
     if isinstance(problem, DeletedError):
         return ""
     if isinstance(problem, MlflowException) and problem.error_code in _PERSONAL:

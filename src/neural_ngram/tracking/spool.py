@@ -1,4 +1,4 @@
-"""What happens to a run, on disk before it is sent, so that no store can lose it.
+"""What is logged to a run, on disk before it is sent, so that no store can lose it.
 
 An entry is a folder under `runs/spool`, named by time and process, with `opening.json` (which
 run), `events.jsonl` (in order) and copies of the files. Its writer holds its lock from before the
@@ -123,7 +123,7 @@ def _writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         raise ArtifactError(
-            f"{folder} cannot be written ({problem}); make room on the disk or allow writing there"
+            f"{folder} cannot be written ({problem}); free disk space or allow writing there"
         ) from problem
 
 
@@ -147,16 +147,16 @@ class Events:
         self.folder, self.offset, self.number = folder, 0, 0
 
     def __iter__(self) -> Iterator[Event]:
-        """Those that were not taken yet; a last line that is cut short is none so far.
+        """Those that were not taken yet; an incomplete last line does not count.
 
         An event counts as taken when the next one is asked for. Raises ArtifactError for a line
-        that is no event.
+        that is not an event.
         """
         for line in self._lines():
             event = _event(line)
             if event is None:
                 raise ArtifactError(
-                    f"{_EVENTS}: line {self.number + 1} is no event: {_readable(line)[:80]!r}"
+                    f"{_EVENTS}: line {self.number + 1} is not an event: {_readable(line)[:80]!r}"
                 )
             yield event | {"path": str(self.folder / event["path"])} if "path" in event else event
             self.offset += len(line) + 1
@@ -172,7 +172,7 @@ class Events:
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
-    """What a line of JSON holds; None when it is broken or no event."""
+    """The event of a line of JSON; None if it is broken or not an event."""
     try:
         content = json.loads(line)
     except ValueError:
@@ -199,12 +199,12 @@ def entries() -> list[Path]:
 
 
 def is_begun(folder: Path) -> bool:
-    """Whether an entry holds anything."""
+    """Whether an entry contains anything."""
     return any((folder / name).exists() for name in ("opening.json", _EVENTS))
 
 
 def mentions(folder: Path, value: str) -> bool:
-    """Whether an entry speaks of this training or model."""
+    """Whether an entry is about this training or model."""
     return any(value in _text(path) for path in folder.glob("*.json*"))
 
 
@@ -256,7 +256,7 @@ def remove(folder: Path) -> None:
 
 
 def _door() -> FileLock:
-    """To be held while an entry's folder comes, goes or is locked: these take several steps."""
+    """A lock to hold while an entry's folder is created, deleted or locked, in several steps."""
     return FileLock(root() / ".spool.lock")
 
 

@@ -46,7 +46,7 @@ _METRICS_A_CALL = 1000
 
 
 class DeletedError(TrackingError):
-    """What was deleted in MLflow takes nothing more, until a person restores it."""
+    """What was deleted in MLflow accepts nothing more until someone restores it."""
 
 
 class Recorder:
@@ -81,7 +81,7 @@ class Recorder:
         return str(created.info.run_id)
 
     def apply(self, event: Event) -> None:
-        """Let the store hold what the event says; raises what MLflow raises."""
+        """Store what the event says; raises what MLflow raises."""
         match event["do"]:
             case "parameters":
                 items = [Param(name, value) for name, value in event["values"].items()]
@@ -112,7 +112,7 @@ class Recorder:
                 self._end(event["status"], event["time"])
 
     def _metrics(self, metrics: Iterable[Metric]) -> None:
-        """Add those that the run does not hold yet."""
+        """Add those that the run does not have yet."""
         unknown = self._unknown(list(metrics))
         for start in range(0, len(unknown), _METRICS_A_CALL):
             some = unknown[start : start + _METRICS_A_CALL]
@@ -127,7 +127,7 @@ class Recorder:
                 self.client.set_terminated(run.info.run_id, "KILLED")
 
     def _unknown(self, metrics: list[Metric]) -> list[Metric]:
-        """Those of a training that goes on which its run does not hold yet."""
+        """Those of a resumed training that its run does not have yet."""
         if not (self.continues and self.opening.restarts):
             return metrics
         for name in {metric.key for metric in metrics} - self.known.keys():
@@ -175,7 +175,7 @@ class Recorder:
         self.client.set_registered_model_alias(MODEL, NEWEST, version.version)
 
     def _end(self, status: str, time: int) -> None:
-        """What ended earlier, but is sent later, does not hide how the run ended."""
+        """An end that is earlier, but sent later, does not replace how the run ended."""
         ended = self.client.get_run(self.run_id).info.end_time
         if ended is None or ended <= time:
             self.client.set_terminated(self.run_id, status, time)
@@ -230,7 +230,7 @@ def _opened(name: str, location: str | None) -> tuple[MlflowClient, str]:
 
 
 def _require_database() -> None:
-    """Raise TrackingError when SQLite cannot open the file, or it is no database."""
+    """Raise TrackingError when SQLite cannot open the file, or it is not a database."""
     try:
         with closing(sqlite3.connect(database(), timeout=5)) as connection:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

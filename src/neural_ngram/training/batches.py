@@ -50,7 +50,7 @@ def shares_contexts(architecture: Architecture, windows: Windows, batch_size: in
     """Whether batches compute each distinct context once.
 
     They do when that is expected to save at least half of the rows and two million multiplications
-    a step, which is what finding them costs. Never with dropout, where each window has its own
+    per step, which is what finding them costs. Never with dropout, where each window has its own
     mask.
     """
     if architecture.settings.dropout:
@@ -66,7 +66,7 @@ def shares_contexts(architecture: Architecture, windows: Windows, batch_size: in
 class Position:
     """Where a block of `sampled_rows` starts.
 
-    state: of the random numbers. taken: how many batches all blocks before it gave.
+    state: of the random numbers. taken: how many batches all earlier blocks yielded.
     """
 
     state: int
@@ -106,7 +106,7 @@ class Batches:
             self.position = Position(generator.state, self.position.taken + -(-len(rows) // B))
 
     def _single(self, rows: NDArray[np.int64]) -> Iterator[Batch]:
-        """Each window in a row of its own."""
+        """One row per window."""
         B, C = self.settings.batch_size, self.windows.context_length
         tokens = torch.from_numpy(self.windows.contexts(rows).astype(np.int64).ravel())
         row = np.arange(len(rows)) % B
@@ -114,7 +114,7 @@ class Batches:
         return map(Batch, torch.split(tokens, B * C), torch.split(flat_targets, B))
 
     def _shared(self, rows: NDArray[np.int64]) -> Iterator[Batch]:
-        """Each distinct context of a batch in a row of its own."""
+        """One row per distinct context of a batch."""
         contexts, V = self.windows.distinct, self.vocabulary_size
         for start in range(0, len(rows), self.settings.batch_size):
             batch = rows[start : start + self.settings.batch_size]
@@ -133,7 +133,7 @@ class Batches:
 def dropout_masks(
     architecture: Architecture, dtype: torch.dtype, generator: SplitMix64, rows: int
 ) -> list[Tensor]:
-    """One (R, H) mask a hidden layer: 0 with probability dropout, else 1 / (1 - dropout)."""
+    """One (R, H) mask per hidden layer: 0 with probability dropout, else 1 / (1 - dropout)."""
     settings = architecture.settings
     shape = rows, settings.hidden_width
     kept = (

@@ -1,4 +1,4 @@
-"""Checkpoints: where an interrupted training goes on.
+"""Checkpoints: where an interrupted training resumes.
 
 A folder a training holds the two newest as `step-<n>.safetensors`. Its name is the hash of the
 training's identity: the settings, the data and the code that make it what it is. Each file repeats
@@ -48,7 +48,7 @@ class Checkpoints:
     """The checkpoints of one training.
 
     identity: groups of named values, JSON throughout; the group `settings` is named by dotted names
-    alone. say: is told in one line what became of a checkpoint.
+    alone. say: called with one line about what happened to a checkpoint.
     """
 
     def __init__(self, root: Path, identity: Identity, say: Callable[[str], None]) -> None:
@@ -59,17 +59,17 @@ class Checkpoints:
 
     @property
     def key(self) -> str | None:
-        """The training's key; None while another process trains the same."""
+        """The training's key; None while another process is running this training."""
         return self.folder.name if self.held else None
 
     @contextmanager
     def lock(self) -> Iterator["Checkpoints"]:
-        """Keep other processes that train the same away, or do without checkpoints."""
+        """Lock out other processes running this training, or disable checkpoints."""
         lock = FileLock(self.folder / "lock")
         try:
             _take(lock)
         except Timeout:
-            self.say("another process trains the same just now, so this one keeps no checkpoints")
+            self.say("another process is running this training; checkpoints are disabled here")
             yield self
             return
         self.held = True
@@ -95,7 +95,7 @@ class Checkpoints:
                 self.say(f"{path} is damaged and deleted ({problem}); trying the one before it")
                 path.unlink()
                 continue
-            self.say(f"going on after step {state.step:,} from {path}")
+            self.say(f"resuming after step {state.step:,} from {path}")
             return state
         self._tell_of_others()
         return None
@@ -114,13 +114,14 @@ class Checkpoints:
         }
         description["sha256"] = _sha256(description, state.arrays)
         path = self.folder / f"step-{state.step:012}.safetensors"
-        # Waiting for the disk would cost five times the rest; after a loss of power the hash tells.
+        # Waiting for the disk would cost five times the rest; after a power failure the hash
+        # reveals a damaged file.
         write_tensors(path, state.arrays, description, durable=False)
         for path in self._paths()[:-KEPT]:
             path.unlink()
 
     def abandoned(self) -> set[str]:
-        """The keys of other trainings that were interrupted and that no process goes on with."""
+        """The keys of other trainings that were interrupted and that no process is running."""
         folders = (path for path in self.folder.parent.iterdir() if path != self.folder)
         return {path.name for path in folders if _is_idle(path)}
 
@@ -151,7 +152,7 @@ class Checkpoints:
         return state
 
     def _tell_of_others(self) -> None:
-        """Say why a checkpoint that the user may expect to be taken is not."""
+        """Report why a checkpoint that the user may expect to be used is not."""
         files = self.folder.parent.glob(f"*/{PATTERN}")
         others = {path.parent for path in files if _is_idle(path.parent)} - {self.folder}
         described = [other / "identity.json" for other in others]
@@ -169,7 +170,7 @@ class _DamagedError(Exception):
 
 
 def difference(found: Identity, expected: Identity) -> str:
-    """The first thing that two identities do not share, and how many more there are; or ""."""
+    """The first difference between two identities, and how many more there are; or ""."""
     there, here = _flat(found), _flat(expected)
     names = [name for name in there | here if there.get(name) != here.get(name)]
     if not names:
@@ -195,9 +196,9 @@ def _sha256(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) 
 
 
 def _take(lock: FileLock) -> None:
-    """Take one's own lock, which others hold for a moment as they look whether it is taken.
+    """Take one's own lock, which others hold for a moment to check whether it is taken.
 
-    Raises Timeout while another process trains the same.
+    Raises Timeout while another process is running this training.
     """
     try:
         lock.acquire(timeout=1)

@@ -1,10 +1,10 @@
-"""What a run can be checked by, number for number, beside its losses.
+"""Figures by which a run can be checked, number for number, besides its losses.
 
 Dimension letters: C context length, D embedding width, K = C * D, V vocabulary.
 
-Before the first step: shapes, one context (the probe) followed through the network, the gradient of
+Before the first step: shapes, one context (the probe) traced through the network, the gradient of
 the first batch, and two windows that show what a table of short contexts confuses. All of it
-depends on the data, the settings and the seed alone.
+depends only on the data, the settings and the seed.
 """
 
 from collections.abc import Sequence
@@ -26,13 +26,13 @@ from neural_ngram.training.loop import Record
 __all__ = ["contrast", "evidence_of_start", "first_gradients", "losses", "probe"]
 
 HEAD = 6
-LONGEST = 16  # tokens that the largest table is keyed by; beyond it the sizes only fill pages
+LONGEST = 16  # tokens that key the largest table; longer sizes would only fill pages
 
 
 def evidence_of_start(
     model: Model, windows: dict[str, Windows], probed: Sequence[int], settings: TrainingSettings
 ) -> dict[str, Any]:
-    """What can be said of a model that has not taken a step."""
+    """Figures of a model before its first step."""
     architecture = model.architecture
     shapes = {name: list(shape) for name, shape in parameter_shapes(architecture).items()}
     return {
@@ -77,10 +77,10 @@ def first_gradients(model: Model, train: Windows, settings: TrainingSettings) ->
 
 
 def contrast(train: Windows, learned_width: int) -> dict[str, Any] | None:
-    """The first two windows that share their last token, but neither context nor target.
+    """The first two windows with the same last token, but different contexts and targets.
 
-    A table keyed by the last token mixes the two followers; one keyed by all C tokens keeps one
-    each, since the contexts chosen have no other follower in train. None when there are no such
+    A table keyed by the last token mixes the two targets; one keyed by all C tokens keeps them
+    apart, since the chosen contexts have no other target in train. None when there are no such
     windows. `learned_width` is K, what a neural model reads in place of either table.
     """
     contexts = train.distinct

@@ -19,7 +19,7 @@ EVERY = 2.0  # seconds
 def live(
     tracked: Run, settings: Settings, batch_size: int, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[Record], None]]:
-    """A function to call with the record so far, which tells the run what is new in it.
+    """A function to call with the record so far, which logs to the run what is new in it.
 
     Losses of batches go every EVERY seconds, full losses at once, and the rest when the block ends,
     however it ends. What a resumed training brings along goes too: the run keeps what it lacks.
@@ -32,7 +32,7 @@ def live(
 
 
 class _Curves:
-    """How much of a record the run was told, and how long its newest steps took."""
+    """How much of a record was logged to the run, and how long its newest steps took."""
 
     def __init__(
         self, tracked: Run, settings: Settings, batch_size: int, clock: Callable[[], float]
@@ -46,7 +46,7 @@ class _Curves:
         self.timed, self.seconds = 0, 0.0
 
     def watch(self, record: Record) -> None:
-        """Time in which no step was taken, but an evaluation, counts for no speed."""
+        """Time spent on an evaluation, without a step, does not count towards the speed."""
         done, now = len(record.batch_losses), self.clock()
         if self.record is not None and done > self.done:
             self.timed += done - self.done
@@ -56,7 +56,7 @@ class _Curves:
             self.send()
 
     def send(self) -> None:
-        """Tell the run what it was not told."""
+        """Log to the run what was not logged yet."""
         if self.record is None:
             return
         done = self._losses(self.record.batch_losses)

@@ -30,7 +30,7 @@ WATCH_EVERY = 1.0  # seconds
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Full losses in nats, and shares of targets that were most probable, after `step` updates."""
+    """Full losses in nats and accuracies after `step` updates."""
 
     step: int
     train_loss_nats: float
@@ -45,7 +45,7 @@ class Record:
 
     batch_losses: nats of each step's batch before its update, under that step's dropout.
     evaluations: full losses, of the averaged weights when they are averaged.
-    kept_step: after how many updates the weights stood that the model ends with.
+    kept_step: the number of updates after which the final weights were taken.
     """
 
     batch_losses: list[float] = field(default_factory=list)
@@ -88,7 +88,7 @@ def resume(
 ) -> Record:
     """The same from the newest checkpoint, if there is one; writes one every `checkpoint_every`.
 
-    The weights and the record are, to the bit, those of a training that was never interrupted.
+    The weights and the record are bit-identical to those of an uninterrupted training.
 
     Raises what `train` and `Checkpoints.latest` raise.
     """
@@ -109,7 +109,7 @@ def resume(
 def _advance(
     run: "Run", watch: Callable[[Record], None], save: Callable[["Run", int], None]
 ) -> Record:
-    """Take the steps that are left."""
+    """Take the remaining steps."""
     settings, first = run.settings, run.taken + 1
     watch(run.record)
     if not run.taken:
@@ -194,7 +194,7 @@ class Run:
         return State(step, arrays, (position.state, position.taken), self.dropout.state)
 
     def restore(self, saved: State) -> None:
-        """Go on after the saved state."""
+        """Resume after the saved state."""
         for name, tensor in self._tensors().items():
             tensor.copy_(torch.from_numpy(saved.arrays[name].copy()))
         self.record.batch_losses = saved.arrays["batch_losses"].tolist()
@@ -212,7 +212,7 @@ class Run:
         return named | self.optimizer.state()
 
     def masks(self, tokens: int) -> list[Tensor]:
-        """The dropout masks of a batch whose contexts hold so many tokens."""
+        """The dropout masks of a batch whose contexts have this many tokens in total."""
         architecture = self.model.architecture
         rows = tokens // architecture.context_length
         return dropout_masks(architecture, self.model.dtype, self.dropout, rows)
@@ -233,7 +233,7 @@ class Run:
         self.model.flat.copy_(latest)
 
     def take_objective(self, step: int) -> None:
-        """Score both partitions; remember the weights when validation has a new best."""
+        """Score both partitions; keep the weights when validation has a new best."""
         with self.averaged(), products_of_float32("full"):
             whole = score(self.model, self.scored, batch_size=4096)
             scores = whole.parts([len(part) for part in self.windows.values()])
@@ -247,7 +247,7 @@ class Run:
         self._refuse(validation, f"the full loss on validation after step {step}", step)
 
     def out_of_patience(self) -> bool:
-        """Whether the last `patience` validation losses brought no new best."""
+        """Whether none of the last `patience` validation losses was a new best."""
         return (
             self.best is not None
             and self.settings.patience is not None
@@ -259,7 +259,7 @@ class Run:
         return losses.index(min(losses))
 
     def keep(self) -> None:
-        """Put the weights in the model that training ends with."""
+        """Put the final weights into the model."""
         self.record.kept_step = self.record.evaluations[-1].step
         if self.best is not None:
             self.model.flat.copy_(self.best)
@@ -281,7 +281,7 @@ class Run:
             raise TrainingError(
                 f"{what} is {value}: training diverged; "
                 f"lower optimizer.learning_rate (now {self.rate:g}); "
-                f"the batch was number {batch} of its pass over the windows"
+                f"it was batch {batch} of its pass over the windows"
             )
 
 
@@ -294,7 +294,7 @@ def _arithmetic(settings: TrainingSettings) -> Iterator[None]:
 
 @contextmanager
 def products_of_float32(kind: str) -> Iterator[None]:
-    """Let the products of float32 matrices round their factors to bf16, or not."""
+    """Set whether float32 matrix products round their factors to bf16."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium" if kind == "bf16" else "highest")
     try:

@@ -22,7 +22,7 @@ __all__ = ["Optimizer", "learning_rates"]
 
 
 class Optimizer:
-    """A rule, and what it remembers.
+    """An optimizer and its state.
 
     gradient: (P,) laid out like `Model.flat`. frozen: leave the embedding alone.
     """
@@ -35,7 +35,7 @@ class Optimizer:
         stop = len(model.flat) if settings.decay_biases else _end_of_matrices(model)
         self.decayed, self.decayed_gradient = model.flat[start:stop], gradient[start:stop]
         weights, gradient = model.flat[start:], gradient[start:]
-        # Decay of all weights is left to the rule, which reads them anyway; of some, done before.
+        # Decay of all weights is left to the rule, which reads them anyway; of some, done here.
         by_rule = decay if rule.decoupled and stop == len(model.flat) else 0.0
         self.added = 0.0 if rule.decoupled else decay
         self.shrunk = decay - by_rule if rule.decoupled else 0.0

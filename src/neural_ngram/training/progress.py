@@ -15,14 +15,14 @@ from neural_ngram.training.loop import Evaluation, Record
 
 __all__ = ["Lines", "pace", "progress"]
 
-SILENCE = 25.0  # seconds after which a line comes that says no more than how far the steps are
+SILENCE = 25.0  # seconds after which a line reports only the current step
 
 
 @contextmanager
 def progress(steps: int, batch_size: int) -> Iterator[Callable[[Record], None]]:
     """A function to call with the record so far; evaluations are printed as they come.
 
-    Where there is no bar, a line comes at least every 30 seconds, also during an evaluation.
+    Without a bar, a line is printed at least every 30 seconds, also during an evaluation.
     """
     measured = pace(steps, batch_size)
     if not sys.stderr.isatty():
@@ -45,7 +45,7 @@ def progress(steps: int, batch_size: int) -> Iterator[Callable[[Record], None]]:
 
 @contextmanager
 def _beating(lines: "Lines") -> Iterator["Lines"]:
-    """Let time pass for the lines, in a thread of its own: a step or an evaluation may be long."""
+    """Update the lines in a separate thread, since a step or an evaluation may take long."""
     over = Event()
 
     def beat() -> None:
@@ -66,7 +66,7 @@ def pace(
 ) -> Callable[[int], str]:
     """A function from the steps done to tokens per second and time left.
 
-    Counted from the step that a training starts or goes on at. Nothing is told before a step.
+    Counted from the step at which training starts or resumes. Empty before the first step.
     """
     start: tuple[int, float] | None = None
 
@@ -86,7 +86,7 @@ def pace(
 
 
 class Lines:
-    """A line for each evaluation, and one whenever there was none for long."""
+    """A line for each evaluation, and one whenever nothing was printed for long."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Lines:
         self.told = len(record.evaluations)
 
     def beat(self) -> None:
-        """Write how far the steps are when nothing was written for long."""
+        """Write the current step when nothing was written for long."""
         if self.clock() - self.last >= SILENCE:
             done = len(self.losses)
             loss = f"batch {self.losses[-1]:.4f} nats" if done else "first evaluation"

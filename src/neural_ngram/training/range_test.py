@@ -27,7 +27,7 @@ GIVE_UP = 4.0
 
 @dataclass(frozen=True, eq=False)
 class RangeTest:
-    """One entry a step.
+    """One entry per step.
 
     rates, losses: the rate and the batch's loss in nats before the step.
     smoothed: exponential mean of the losses, its start corrected.
@@ -55,9 +55,9 @@ def range_test(
 ) -> RangeTest:
     """Train the model in place while the rate grows exponentially between the bounds.
 
-    Ends early when the smoothed loss is not finite or four times its best. Weight decay and dropout
-    are left out. Raises ConfigurationError when the bounds or the number of steps are impossible,
-    or nothing is left to learn from since the loss is not finite from the start.
+    Ends early when the smoothed loss is not finite or exceeds four times its best. Weight decay and
+    dropout are not used. Raises ConfigurationError when the bounds or the number of steps are
+    impossible, or when the loss is not finite from the start.
     """
     low, high = bounds
     if not 0 < low < high or steps < 20:

@@ -1,4 +1,4 @@
-"""The model that a training starts from."""
+"""The initial model of a training."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def architecture_of(settings: Settings, train: Windows, origin: dict[str, Any]) 
 
 
 def untrained(architecture: Architecture, settings: Settings) -> Model:
-    """Fresh weights, with pretrained embeddings where they are asked for."""
+    """Fresh weights, with pretrained embeddings if the settings ask for them."""
     dtype = getattr(torch, settings.training.dtype)
     model = initialise(architecture, SplitMix64(settings.training.seed), dtype)
     _place_pretrained(model, settings.model)
@@ -43,4 +43,4 @@ def _place_pretrained(model: Model, settings: ModelSettings) -> None:
     wanted = {token: identifier for identifier, token in enumerate(tokens)}
     ids, vectors = read_word2vec(Path(settings.pretrained_embedding), wanted)
     place_embedding(model, ids, vectors)
-    say(f"{len(ids):,} of {len(tokens):,} embeddings from {settings.pretrained_embedding}")
+    say(f"{len(ids):,} of {len(tokens):,} embeddings read from {settings.pretrained_embedding}")

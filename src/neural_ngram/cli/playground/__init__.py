@@ -1,1 +1,1 @@
-"""A page on this machine to play with trained models."""
+"""A local page to play with trained models."""

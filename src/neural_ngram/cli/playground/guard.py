@@ -1,7 +1,7 @@
 """Requests that did not come from the page itself are refused.
 
 Any page in the same browser can send requests to this machine, and a foreign name can be made to
-point here (DNS rebinding). Both show in what a browser sends along: Host and Origin.
+point here (DNS rebinding). The Host and Origin headers that browsers send reveal both.
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -16,7 +16,7 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class Guard:
-    """An ASGI application in front of another, served at `port` of this machine alone."""
+    """ASGI middleware in front of an application served at `port` of this machine only."""
 
     def __init__(self, app: App, port: int) -> None:
         self.app = app
@@ -30,7 +30,7 @@ class Guard:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            body = b"open this page by the address that the terminal shows\n"
+            body = b"open this page at the address that the terminal shows\n"
             headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body))]
             await send({"type": "http.response.start", "status": 403, "headers": headers})
             await send({"type": "http.response.body", "body": body})

@@ -25,7 +25,7 @@ NO_MODEL = "none"
 
 @dataclass
 class Play:
-    """What a tab has on its table: the prompt, how to draw, and how often it was sampled."""
+    """The state of a tab: the prompt, the sampling settings, and how often it was sampled."""
 
     prompt: bytes
     asked: GenerationSettings
@@ -38,7 +38,7 @@ def serve(shelf: Shelf, asked: GenerationSettings, door: socket, *, browser: boo
     ui.page("/")(lambda: _page(shelf, Play(asked.prompt.encode(), asked)))
     port = door.getsockname()[1]
     app.add_middleware(Guard, port=port)
-    line = f"playing at http://127.0.0.1:{port}; Ctrl-C ends it"
+    line = f"playground at http://127.0.0.1:{port}; Ctrl-C stops it"
     app.on_startup(lambda: print(line, flush=True))
     ui.run(
         host="127.0.0.1",
@@ -59,7 +59,7 @@ def _page(shelf: Shelf, play: Play) -> None:
     with ui.column().classes("page"):
         ui.label("neural n-gram").classes("title")
         box = ui.textarea("Prompt").props("outlined autogrow spellcheck=false").classes("prompt")
-        # One character more than is taken, so that a longer text is refused, not cut in silence.
+        # One character more than the limit, so that a longer text is refused, not silently cut.
         box.props(f"maxlength={view.MOST_CHARACTERS + 1}")
         box.value = view.shown(play.prompt)
 
@@ -99,7 +99,7 @@ def _controls(play: Play, refresh: Callable[[], None]) -> None:
 
     asked = play.asked
     _slider("temperature", asked.temperature, (0, 2, 0.05), lambda x: ask("temperature", x))
-    _slider("top-k (0: all)", asked.top_k or 0, (0, 100, 1), lambda x: ask("top_k", x or None))
+    _slider("top-k (0: off)", asked.top_k or 0, (0, 100, 1), lambda x: ask("top_k", x or None))
     _slider("top-p", asked.top_p, (0.05, 1, 0.05), lambda x: ask("top_p", x))
     _slider("new tokens", asked.max_new_tokens, (1, 200, 1), lambda x: ask("max_new_tokens", x))
     ui.input("Neighbours of token", on_change=lambda event: look_up(event.value)).props(
@@ -119,7 +119,7 @@ def _slider(
         slider.props(f'aria-label="{name}"')
 
     def moved() -> None:
-        value = slider.value  # from the browser, so perhaps no number at all
+        value = slider.value  # from the browser, so perhaps not a number
         known = isinstance(value, int | float)
         number.text = f"{value:g}" if known else repr(value)
         change(round(value, 2) if known else value)
@@ -130,7 +130,7 @@ def _slider(
 def _side(shelf: Shelf, play: Play, first: str, put: Callable[[bytes], None]) -> Any:
     """One model; returns what redraws it.
 
-    Loading takes time and drawing none, so that two drawings never mix.
+    Loading takes time but drawing does not yield, so two drawings never interleave.
     """
     played: Trained | Exception | None = None
     with ui.column().classes("side"):

@@ -39,7 +39,7 @@ def run(chosen: argparse.Namespace) -> None:
     """Serve the page until interrupted, at `--port` of 127.0.0.1 or the next that is free.
 
     Raises ArtifactError when there is no model, or NiceGUI is not installed, and ConfigurationError
-    when there is no such port or none is free.
+    when the port does not exist or none is free.
     """
     if find_spec("nicegui") is None:
         raise ArtifactError(
@@ -53,9 +53,9 @@ def run(chosen: argparse.Namespace) -> None:
 
 
 def listening(port: int) -> socket:
-    """A socket that listens at `port` of 127.0.0.1, or at the next that is free; 0: any.
+    """A socket that listens at `port` of 127.0.0.1, or at the next free port; 0: any.
 
-    Raises ConfigurationError when there is no such port, or none is free.
+    Raises ConfigurationError when the port does not exist, or none is free.
     """
     if not 0 <= port < PORTS:
         raise ConfigurationError(f"--port is {port}, but must be from 0 to {PORTS - 1}")
@@ -68,14 +68,14 @@ def listening(port: int) -> socket:
 
 
 def _shelf() -> dict[str, Callable[[], Trained]]:
-    """How to load each model, by the name that it is chosen by; the last run's comes first."""
+    """How to load each model, by the name that the user chooses; the last run's comes first."""
     last = last_run()
     shelf: dict[str, Callable[[], Trained]] = {LAST_RUN: lambda: last}
     known = sha256_of_file(MODEL)
     try:
         others = [past for past in past_runs() if past.model_sha256 != known]
     except TrackingError as problem:
-        print(f"warning: {problem}; only {LAST_RUN} is here", file=sys.stderr)
+        print(f"warning: {problem}; only {LAST_RUN} is available", file=sys.stderr)
         others = []
     for past in others:
         shelf[f"{past.name} · {past.started:%d %b %H:%M} · {past.run_id[:6]}"] = cache(

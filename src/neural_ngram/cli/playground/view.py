@@ -1,4 +1,4 @@
-"""What the playground shows of a model: next tokens, continuations, neighbours.
+"""What the playground shows: next tokens, continuations, neighbours.
 
 A prompt is bytes, since the token that a user picks may end within a character.
 """
@@ -26,9 +26,9 @@ class Choice:
 
 
 def choices(played: Trained, prompt: bytes, asked: GenerationSettings, count: int) -> list[Choice]:
-    """The `count` most probable next tokens as they would be drawn, ties to the lower ID.
+    """The `count` most probable next tokens under the sampling settings, ties to the lower ID.
 
-    Tokens that temperature, top-k and top-p leave no probability are not among them.
+    Tokens whose probability temperature, top-k and top-p reduce to zero are left out.
 
     Raises TokenizerError or ModelError for a prompt that the model cannot read, ConfigurationError
     for one that is too long and for values out of range.
@@ -52,9 +52,9 @@ def continued(played: Trained, prompt: bytes, asked: GenerationSettings) -> byte
 
 
 def neighbours(played: Trained, token: str, count: int) -> list[tuple[str, float]]:
-    """How the tokens nearest to one in embedding space read, and their cosines.
+    """The labels of the tokens nearest to one in embedding space, and their cosines.
 
-    Raises TokenizerError when no token of the vocabulary is written like that.
+    Raises TokenizerError when the vocabulary has no such token.
     """
     embedding_VD = played.model.parameters["embedding"].numpy()
     identifier = played.tokenizer.look_up(token.replace("␣", " "))
@@ -63,12 +63,12 @@ def neighbours(played: Trained, token: str, count: int) -> list[tuple[str, float
 
 
 def shown(prompt: bytes) -> str:
-    """The prompt as text; a character that is not whole yet as U+FFFD."""
+    """The prompt as text; an incomplete character as U+FFFD."""
     return prompt.decode("utf-8", "replace")
 
 
 def _require(prompt: bytes, asked: GenerationSettings) -> None:
-    """What comes from a browser is checked before anything is computed."""
+    """Check what comes from the browser before anything is computed."""
     if len(prompt) > 4 * MOST_CHARACTERS or len(shown(prompt)) > MOST_CHARACTERS:
         raise ConfigurationError(
             f"the prompt has more than {MOST_CHARACTERS:,} characters; shorten it"
@@ -76,6 +76,6 @@ def _require(prompt: bytes, asked: GenerationSettings) -> None:
     read_group(GenerationSettings, asdict(asked))
     if asked.max_new_tokens > MOST_NEW_TOKENS:
         raise ConfigurationError(
-            f"max_new_tokens is {asked.max_new_tokens:,}, but the playground draws "
-            f"{MOST_NEW_TOKENS:,} at most"
+            f"max_new_tokens is {asked.max_new_tokens:,}, but the playground samples at most "
+            f"{MOST_NEW_TOKENS:,}"
         )

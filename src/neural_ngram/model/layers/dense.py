@@ -45,8 +45,8 @@ def forward(activation: Activation, x_BI: Tensor, weights: Mapping[str, Tensor])
 def passes(activation: Activation, x: Node, weights: Mapping[str, Node], memory: Scratch) -> Passes:
     """With z = x hidden + hidden_bias and a = f(z): dz = da f'(z).
 
-    One buffer holds da, then dz. a overwrites z unless the way back reads z. What the next product
-    reads has the column of ones for a bias in it.
+    One buffer holds da, then dz. a overwrites z unless the backward pass reads z. The input of the
+    next product includes the column of ones for a bias.
     """
     kernels = activation.kernels or _differentiated(activation.function)
     name, bias = weights["hidden"].name, weights.get("hidden_bias")

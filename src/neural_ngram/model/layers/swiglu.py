@@ -35,7 +35,7 @@ def passes(x: Node, weights: Mapping[str, Node], memory: Scratch) -> Passes:
 
         du = dq a        dg = dq u (s + a (1 - s))
 
-    Both passes are kept in few buffers: going forward, g becomes a; going back, dg first holds dq,
+    Both passes use few buffers: forward, g becomes a; backward, dg first holds dq,
     and s becomes s + a (1 - s) = a + s - s a.
     """
     g, u, q, s, dg, du, h, dh = (

@@ -47,7 +47,7 @@ def plain_yaml(text: bytes | str) -> Any:
 def declaration(root: Path, stage: str, parameters: Mapping[str, Any]) -> Declaration:
     """The deps and outs of `stage` in `root`/dvc.yaml, its templates filled from `parameters`.
 
-    Raises BoundaryError when there is no such file or stage, or a template has no parameter.
+    Raises BoundaryError when the file or stage does not exist, or a template has no parameter.
     """
     return named(declarations(root, parameters), stage, root)
 
@@ -60,7 +60,7 @@ def named(stages: Iterable[Declaration], stage: str, root: Path) -> Declaration:
     found = next((each for each in stages if each.stage == stage), None)
     if found is None:
         raise BoundaryError(
-            f"{root / 'dvc.yaml'} declares no plain stage {stage!r}, so nothing says what it may "
+            f"{root / 'dvc.yaml'} declares no plain stage {stage!r}, so it is unknown what it may "
             "read; add it there with its deps and outs (foreach and matrix are not read)"
         )
     return found
@@ -76,7 +76,7 @@ def declarations(root: Path, parameters: Mapping[str, Any]) -> list[Declaration]
         stages = dict(plain_yaml(file.read_bytes())["stages"])
     except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as problem:
         raise BoundaryError(
-            f"{file} declares no stages ({problem}), so nothing says what a stage may read; "
+            f"{file} declares no stages ({problem}), so it is unknown what a stage may read; "
             "run from the project's root"
         ) from problem
     return [
@@ -137,7 +137,7 @@ def parameters_of(root: Path, overrides: list[str]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """What an override sets; a text that is no YAML stands for itself, as in Hydra."""
+    """The value of an override; text that is not YAML is taken literally, as in Hydra."""
     try:
         return plain_yaml(text)
     except yaml.YAMLError:

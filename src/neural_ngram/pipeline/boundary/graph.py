@@ -2,8 +2,8 @@
 
 A path goes from a file that holds a partition, through a stage that reads it, to what that stage
 writes, and on. A stage is taken to put all that it reads into all that it writes, apart from the
-links of APART, each of which a test holds. Files are compared by where they really lie, so that
-another spelling, or a symbolic link on the way, makes no other file of them.
+links of APART, each of which is proved by a test. Files are compared by their real paths, so
+another spelling or a symbolic link on the way does not make them different files.
 """
 
 import os
@@ -27,7 +27,7 @@ SCORER = "evaluate-test"
 
 @dataclass(frozen=True)
 class Rule:
-    """Files that hold a partition, or tell of it, and what they must never flow into."""
+    """Files that contain a partition, or figures of it, and what they must never flow into."""
 
     partition: str
     sources: tuple[str, ...]
@@ -94,7 +94,7 @@ def prove(
             if broken and len(walk) % 2:
                 raise BoundaryError(
                     f"{rule.partition} documents must never flow into {broken}, but they do: "
-                    f"{' → '.join(walk)}; take {walk[-3]} from the deps of {walk[-2]} in dvc.yaml"
+                    f"{' → '.join(walk)}; remove {walk[-3]} from the deps of {walk[-2]} in dvc.yaml"
                 )
     return {rule.partition: paths for rule, paths in found.items()}
 
@@ -110,13 +110,13 @@ def require_seal(stages: Iterable[Declaration]) -> None:
                 raise BoundaryError(
                     f"{stage.stage} reads {read}, so what it writes could bring a figure on test "
                     f"back from DVC's cache without its line in the ledger; only {SCORER} reads "
-                    f"{TEST}, and no stage reads {TEST_FIGURES}: take it from the deps of "
+                    f"{TEST}, and no stage reads {TEST_FIGURES}: remove it from the deps of "
                     f"{stage.stage} in dvc.yaml, or run `dvc repro` if dvc.lock alone has it"
                 )
 
 
 def render(found: dict[str, list[Walk]], rules: Iterable[Rule] = RULES) -> Iterator[str]:
-    """Lines that tell what was proved: of each partition its longest paths, and what is apart."""
+    """Lines that report what was proved: each partition's longest paths, and what is kept apart."""
     for rule in rules:
         yield f"{rule.partition}: no path to {', '.join(rule.never)}"
         paths = found[rule.partition]
@@ -145,7 +145,7 @@ def _connected(stages: list[Declaration], sources: Iterable[str]) -> list[Declar
 
 
 def _placed(stages: Iterable[Declaration], root: Path) -> Iterator[Declaration]:
-    """The same stages with each file by the name of its real place."""
+    """The same stages with each file by its real path."""
     place = cache(partial(_place, root=root))
     for stage in stages:
         reads, writes = (tuple(map(place, names)) for names in (stage.reads, stage.writes))

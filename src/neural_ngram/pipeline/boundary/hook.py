@@ -17,33 +17,33 @@ from neural_ngram.pipeline.boundary.rules import DECLARED, Rules
 
 __all__ = ["explanation", "watch"]
 
-# safetensors calls a refused file missing; a child's failure tells its command.
+# safetensors calls a refused file missing; a child's failure names its command.
 _SIGNS = ("ermission denied", "No such file", "returned non-zero exit status")
 _ACCESS = os.O_WRONLY | os.O_RDWR
 _WORD = re.compile(r"[^\s'\"\[\](),;]{1,4096}")
 
 
-def watch(territory: Rules) -> None:
-    """Refuse reads of closed files from now on; there is no way to take a hook away.
+def watch(rules: Rules) -> None:
+    """Refuse reads of closed files from now on; a hook cannot be removed.
 
     The hook raises BoundaryError.
     """
-    sys.addaudithook(_hook(territory))
+    sys.addaudithook(_hook(rules))
 
 
-def _hook(territory: Rules) -> Callable[..., None]:
+def _hook(rules: Rules) -> Callable[..., None]:
     def refuse(name: str, rule: str | None) -> None:
         if rule:
-            raise BoundaryError(territory.refusal(name, rule))
+            raise BoundaryError(rules.refusal(name, rule))
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
             for name in _opened(*arguments):
-                refuse(name, territory.rule_against(name))
+                refuse(name, rules.rule_against(name))
         elif event in ("os.rename", "os.link"):
             source, _, folder, _ = arguments
             name = _placed(source, folder)
-            refuse(name, territory.rule_against(name) or territory.rule_within(name))
+            refuse(name, rules.rule_against(name) or rules.rule_within(name))
 
     return hook
 
@@ -51,8 +51,8 @@ def _hook(territory: Rules) -> Callable[..., None]:
 def _opened(path: object, mode: str | None, flags: int) -> Iterator[str]:
     """The names by which what is opened for reading is to be judged.
 
-    Python does not say against which folder `os.open` takes a relative name, so each folder that
-    is open as a descriptor counts.
+    Python does not say which folder `os.open` resolves a relative name against, so every folder
+    that is open as a descriptor counts.
     """
     if not isinstance(path, (str, bytes, os.PathLike)) or flags & _ACCESS == os.O_WRONLY:
         return
@@ -71,15 +71,15 @@ def _open_folders() -> list[str]:
 
 
 def _placed(path: str | bytes, folder: int) -> str:
-    """A name that the system takes against an open folder; -1 for the working directory."""
+    """A name relative to an open folder; -1 for the working directory."""
     name = os.fsdecode(path)
     return name if folder < 0 or name.startswith("/") else f"/proc/self/fd/{folder}/{name}"
 
 
-def explanation(problem: BaseException, territory: Rules) -> str | None:
+def explanation(problem: BaseException, rules: Rules) -> str | None:
     """What the boundary says of a failure, where compiled code or a child met Landlock.
 
-    None when nothing in the failure, or in what caused it, tells of a refused read.
+    None when nothing in the failure, or in what caused it, indicates a refused read.
     """
     chain = list(_chain(problem))
     for link in chain:
@@ -89,15 +89,15 @@ def explanation(problem: BaseException, territory: Rules) -> str | None:
     if not any(sign in text for text in told for sign in _SIGNS):
         return None
     for name in (name for link in chain for name in (*_words(link), *_locals(link))):
-        rule = territory.rule_against(name)
+        rule = rules.rule_against(name)
         if rule and Path(name).exists():
-            return territory.refusal(name, rule)
+            return rules.refusal(name, rule)
     denied = any(_SIGNS[0] in text for text in told)
     if not denied or any(isinstance(link, OSError) and link.filename for link in chain):
         return None
     return (
-        f"{problem}: perhaps a closed file, which the library does not name (rule: {DECLARED}); "
-        f"compare what {territory.stage} reads with its deps in dvc.yaml"
+        f"{problem}: possibly a closed file that the library does not name (rule: {DECLARED}); "
+        f"compare what {rules.stage} reads with its deps in dvc.yaml"
     )
 
 

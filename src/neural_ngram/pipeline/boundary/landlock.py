@@ -1,7 +1,7 @@
 """Landlock: a process gives up, for itself and its children, the right to open files for reading.
 
-The kernel knows only lists of what stays allowed, and a rule on a folder holds for all below it.
-So the whole file system is allowed in the largest pieces that hold no closed place. Renaming and
+The kernel knows only lists of what stays allowed, and a rule on a folder applies to all below it.
+So the whole file system is allowed in the largest pieces without a closed path. Renaming and
 linking across folders stays allowed where reading is: the kernel refuses it where a file would
 gain rights.
 
@@ -70,7 +70,7 @@ def _pieces(
 
 
 def _entries(folder: Path, known: Iterable[str]) -> list[Path]:
-    """What lies in a folder; where it cannot be listed, what is known to lie there."""
+    """The content of a folder; if it cannot be listed, what is known to be there."""
     try:
         return list(folder.iterdir())
     except OSError:
@@ -101,8 +101,8 @@ def restrict(paths: Iterable[str]) -> None:
 def _handle(path: str) -> int | None:
     """A descriptor that names a path to the kernel.
 
-    None for one that has gone since it was listed, or that this user cannot reach anyway: there is
-    nothing that a rule could allow.
+    None for one that was deleted since it was listed, or that this user cannot reach anyway: there
+    is nothing for a rule to allow.
     """
     try:
         return os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -134,5 +134,5 @@ def _require(succeeded: bool, call: str) -> None:
     if not succeeded:
         raise BoundaryError(
             f"the kernel refuses {call}: {os.strerror(ctypes.get_errno())}; report it, and set "
-            "boundary.mode=audit to go on with the weaker wall"
+            "boundary.mode=audit to continue with the weaker sandbox"
         )

@@ -2,9 +2,9 @@
 
 Closed are, under the working directory and under the root of the DVC project (they differ in
 `dvc exp run --temp` and in the queue): `data/`, `artifacts/`, DVC's caches and local remotes,
-DVC's temporary folders (other experiments live there), git's objects, and the corpus itself with
-what its links point to. Inside them a stage's declared inputs, and the folders of its outputs, are
-opened again. Of a closed place inside an opened one, and the other way round, the deepest decides.
+DVC's temporary folders (of other experiments), git's objects, and the corpus itself with what its
+links point to. Inside them a stage's declared inputs, and the folders of its outputs, are opened
+again. Where closed and opened paths are nested, the deepest decides.
 """
 
 import os
@@ -43,7 +43,7 @@ _PLACES = {
 class Rules:
     """Real paths that are closed to a stage, each with its rule, and those opened within them.
 
-    made: folders of the stage's outputs that must exist before the walls stand.
+    made: folders of the stage's outputs that must exist before the sandbox closes.
     needed: declared inputs among what is opened, which must exist then to be readable.
     """
 
@@ -68,15 +68,15 @@ class Rules:
         return next((self.closed[place] for place in self.closed if _holds(real, place)), None)
 
     def refusal(self, path: str, rule: str) -> str:
-        """What a stage is told that tried to read a closed file."""
+        """The message for a stage that tried to read a closed file."""
         return (
             f"{path} is closed to the stage {self.stage} (rule: {rule}); read another file, or "
-            f"declare it under stages.{self.stage}.deps of dvc.yaml and let `make boundary` judge"
+            f"declare it under stages.{self.stage}.deps of dvc.yaml and run `make boundary`"
         )
 
 
 def rules(declared: Declaration, roots: tuple[Path, Path], parameters: Mapping[str, Any]) -> Rules:
-    """The territory of a stage; `roots` are the working directory and the root of DVC's project.
+    """The rules of a stage; `roots` are the working directory and the root of DVC's project.
 
     Raises BoundaryError when an output has no folder of its own under data/ or artifacts/, when a
     declared input is one that no stage, or only another, may read, or when the corpus is a folder
@@ -156,7 +156,7 @@ def _links(folder: str) -> Iterator[str]:
     """The symbolic links in a folder and in those below it."""
     try:
         entries = list(os.scandir(folder))
-    except OSError:  # a file, or nothing at all, of which the stage itself will tell
+    except OSError:  # a file, or nothing at all, which the stage itself will report
         return
     for entry in entries:
         if entry.is_symlink():
@@ -174,8 +174,8 @@ def _require_readable(stage: str, here: Path, name: str, closed: Mapping[str, st
     own = rule == DECLARED and _holds(project, real)
     if not (allowed or own or _is_link(here, name)):
         raise BoundaryError(
-            f"{stage} is to read {name}, which is closed to it whatever dvc.yaml declares (rule: "
-            f"{rule}); name another file in dvc.yaml, or in the setting that it takes it from"
+            f"{stage} would read {name}, which is closed to it whatever dvc.yaml declares (rule: "
+            f"{rule}); name another file in dvc.yaml, or in the setting that names this one"
         )
 
 

@@ -2,13 +2,13 @@
 
     declaration   what dvc.yaml says that a stage reads and writes
     stores        where DVC and git keep copies
-    territory     which files are closed to it, and by which rule
-    landlock      the kernel refuses to open them, to this process and its children
-    hook          Python refuses with a clear message, and alone where there is no Landlock
+    rules         which files are closed to it, and by which rule
+    landlock      the kernel refuses to open them for this process and its children
+    hook          Python refuses with a clear message; the only protection without Landlock
     graph         what may flow where, proved from dvc.yaml and dvc.lock
 
-`enter` must come before numpy, pandas, torch or MLflow is imported: Landlock holds for the thread
-that asks and for what it starts, not for threads that exist already.
+`enter` must be called before numpy, pandas, torch or MLflow is imported: Landlock applies to the
+calling thread and to what it starts, not to threads that already exist.
 """
 
 import atexit
@@ -35,31 +35,31 @@ KINDS = ("off", "audit", "landlock")  # from the weakest to the strongest
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What stands around a stage: `kind` is one of KINDS."""
+    """The sandbox around a stage: `kind` is one of KINDS."""
 
     kind: str
-    territory: Rules | None = None
+    rules: Rules | None = None
 
     def close(self, path: Path) -> bool:
         """Whether a path is closed to the stage."""
-        return self.territory is not None and self.territory.rule_against(str(path)) is not None
+        return self.rules is not None and self.rules.rule_against(str(path)) is not None
 
     def missing(self) -> list[str]:
-        """Declared inputs that do not exist: the kernel takes no rule for them, so what came there
-        later could not be read.
+        """Declared inputs that do not exist: the kernel accepts no rule for them, so a file created
+        there later could not be read.
         """
-        needed = self.territory.needed if self.territory and self.kind == "landlock" else ()
+        needed = self.rules.needed if self.rules and self.kind == "landlock" else ()
         return [os.path.relpath(path) for path in needed if not Path(path).exists()]
 
     def explanation(self, problem: BaseException) -> str | None:
-        """What to tell of a failure that the walls caused; None of any other."""
-        return explanation(problem, self.territory) if self.territory else None
+        """What to report of a failure that the sandbox caused; None for any other."""
+        return explanation(problem, self.rules) if self.rules else None
 
     def __str__(self) -> str:
         return {
             "landlock": "closed files are refused by the kernel, to child processes too",
             "audit": "only Python's own reads of closed files are refused: compiled libraries and "
-            "child processes are not held, since Landlock is missing or boundary.mode=audit",
+            "child processes are not restricted, since Landlock is missing or boundary.mode=audit",
             "off": "nothing is refused, since boundary.mode=off",
         }[self.kind]
 
@@ -69,7 +69,7 @@ def enter(stage: str, parameters: Mapping[str, Any]) -> Sandbox:
 
     Raises BoundaryError when dvc.yaml does not declare the stage, when its stages would carry test
     to what is learned, when an input is closed to it, when threads run already, or when
-    MLflow's database could not be used behind the walls.
+    MLflow's database could not be used inside the sandbox.
     """
     mode = lookup(parameters, "boundary.mode")
     if mode == "off":
@@ -92,7 +92,7 @@ def enter(stage: str, parameters: Mapping[str, Any]) -> Sandbox:
 
 
 def _make(folder: Path) -> None:
-    """Make a folder; take it away at the end when nothing was written."""
+    """Make a folder; remove it at exit if nothing was written."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     if missing:
@@ -111,7 +111,7 @@ def _require_python(land: Rules) -> None:
         if rule:
             raise BoundaryError(
                 f"this Python lies in {path}, which is closed to {land.stage} (rule: {rule}); "
-                "install it in a place of its own, or move what is closed there"
+                "install it in a folder of its own, or move what is closed there"
             )
 
 
@@ -119,8 +119,8 @@ def _require_one_thread(stage: str) -> None:
     threads = len(list(Path("/proc/self/task").iterdir()))
     if threads > 1:
         raise BoundaryError(
-            f"{threads} threads run already when {stage} closes its files, and the walls would "
-            f"not hold for them; import nothing heavy above `enter` in "
+            f"{threads} threads are already running when {stage} closes its files, and the sandbox "
+            f"would not apply to them; import nothing heavy above `enter` in "
             f"stages/{stage.replace('-', '_')}.py, or start without a debugger"
         )
 

@@ -1,8 +1,8 @@
 """Where DVC and git keep copies of what lies in a folder.
 
-Neither program is asked, since a stage waits for the answer: the same files are read, by the
-parsers that DVC itself uses. A place more than they would name does no harm, so the configuration
-of every level counts, not only the one that wins, and so does every repository around the folder.
+Neither program is called, since a stage would wait for it: the same files are read, with the
+parsers that DVC itself uses. An extra path does no harm, so the configuration of every level
+counts, not only the effective one, and so does every repository around the folder.
 
 Sources: https://dvc.org/doc/user-guide/project-structure/configuration and git's pages
 gitrepository-layout(5) and gitmodules(5).
@@ -66,7 +66,7 @@ def _configuration(file: Path) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeError, ConfigObjError) as problem:
         raise BoundaryError(
-            f"{file} cannot be read ({problem}), so nothing says where DVC keeps its copies; "
+            f"{file} cannot be read ({problem}), so it is unknown where DVC keeps its copies; "
             "correct it, or set boundary.mode=off"
         ) from problem
     return content

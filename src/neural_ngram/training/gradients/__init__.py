@@ -13,12 +13,12 @@ and from there the chain rule (Rumelhart, Hinton & Williams 1986) walks down. Wr
     y = x W + b             dW = x^T dy,  db = sum_r dy,  dx = dy W^T
     y = x W + x' W'         both terms receive the same dy (direct connections)
     h = a mask              da = dh mask (dropout)
-    x = embedding[context]  the row of each token receives the dx of each place where it stands
+    x = embedding[context]  the row of each token receives the dx of each position where it occurs
     tied output             the embedding receives dW^T as well
 
-Between x and the output lie the hidden layers, whose gradients lie with them (`model.layers`).
+Between x and the output lie the hidden layers, which define their own gradients (`model.layers`).
 
-Where rows of logits are long, p is not formed. With one window a row, e = exp(logits) and s_r =
+Where rows of logits are long, p is not formed. With one window per row, e = exp(logits) and s_r =
 sum_v e_rv, the gradient of the logits is (e_rv - s_r c_rv) / (B s_r), and the factors 1 / (B s_r)
 are applied to the much smaller x of dW and to dx:
 

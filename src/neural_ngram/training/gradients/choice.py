@@ -1,4 +1,4 @@
-"""Which way to its gradients a model takes."""
+"""How a model's gradients are computed."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ def gradients_of(
 ) -> ClosedForm | Autograd:
     """The formulas, unless the reference is asked for (`training.gradients`).
 
-    gradient: the memory for each parameter's. frozen: leave out the embedding's.
+    gradient: the memory for each parameter's gradient. frozen: leave out the embedding's.
     """
     kind = ClosedForm if asked == "closed_form" else Autograd
     return kind(model, gradient, frozen=frozen)

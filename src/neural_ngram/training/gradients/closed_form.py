@@ -78,7 +78,7 @@ class _Pass:
         x_RK, dx_RK = model.memory.take("x", rows, K), model.memory.take("dx", rows, K)
         self.x_rows, self.dx_rows = (m.view(-1, settings.embedding_width) for m in (x_RK, dx_RK))
         x = Node("x", x_RK, None if self.embedding_gradient is None else dx_RK)
-        # The output comes first on the way back, and its direct connections write dx.
+        # The output comes first in the backward pass, and its direct connections write dx.
         read = x.adding() if settings.direct else x
         layers, self.masks = hidden_passes(settings, model.nodes, read, model.layer_memory)
         h = layers[-1].h if layers else x
@@ -178,7 +178,7 @@ class _Output:
     ) -> float:
         """Summed negative log-likelihood of the targets; leaves its gradient in y.
 
-        A probability too small for its type is looked up again as a logarithm.
+        A probability too small for its type is recomputed as a logarithm.
         """
         y_RV, flat = chunk.logits, chunk.flat_logits
         chunk.forward()
@@ -198,13 +198,13 @@ class _Output:
         return nats
 
     def _by_sums(self, chunk: _Chunk, sums: Tensor, flat_targets: Tensor) -> float | None:
-        """The same for one cell a row, but for a factor of each row, which it leaves in `sums`.
+        """The same for one target per row, except for a factor per row, which it leaves in `sums`.
 
         Softmax first searches each row for its largest logit and subtracts it, so that no
         exponential is infinite: a pass over all logits, which this does without. Logits of a model
         in training lie within a few tens around zero, where exponentials are far from the ends of
-        their type's range. Where they are not, a sum of a row is, or its logarithm is no number:
-        then None is returned, before anything is spoilt that `_by_softmax` does not compute anew.
+        their type's range. Otherwise a sum of a row is infinite or its logarithm is not a number:
+        then None is returned, before anything is overwritten that `_by_softmax` does not recompute.
         """
         chunk.forward()
         logit_B = chunk.flat_logits.index_select(0, flat_targets)
