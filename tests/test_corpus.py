@@ -400,7 +400,7 @@ def test_an_unknown_format_lists_the_known_ones(write, name, tmp_path):
     path = write(name, "text")
     path = path.parent if path.parent != tmp_path else path
     assert complaint(path) == (
-        f"{path} is of no known format; the endings read are .txt .jsonl .json .conllu"
+        f"{path} has no known format; known extensions are .txt .jsonl .json .conllu"
     )
 
 

@@ -157,7 +157,7 @@ def test_restore_gives_back_the_same_model():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda a: a.pop("output"), "should hold embedding"),
+        (lambda a: a.pop("output"), "should have embedding"),
         (lambda a: a.update(more=np.zeros(1)), "more"),
         (lambda a: a.update(output=np.zeros((2, 2))), r"output has shape \(2, 2\)"),
         (lambda a: a.update(gate=a["gate"] * np.nan), "gate has values that are not finite"),

@@ -60,7 +60,7 @@ def test_choices_have_the_probabilities_that_are_drawn_from():
         ({"temperature": None}, "temperature is None, but must be of type float"),
         ({"temperature": "hot"}, "temperature is 'hot', but must be of type float"),
         ({"top_p": 0.0}, "top_p is 0.0, but must be above 0"),
-        ({"max_new_tokens": 10**9}, "10,000 at most"),
+        ({"max_new_tokens": 10**9}, "at most 10,000"),
     ],
 )
 def test_values_that_no_slider_gives_are_refused_with_a_reason(changed: dict, told: str):

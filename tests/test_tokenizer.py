@@ -448,7 +448,7 @@ def test_a_file_cut_anywhere_is_damaged(tmp_path):
     whole = path.read_bytes().rstrip()
     for size in range(0, len(whole), 97):
         path.write_bytes(whole[:size])
-        with pytest.raises(ArtifactError, match=r"tokenizer\.json is no tokenizer"):
+        with pytest.raises(ArtifactError, match=r"tokenizer\.json is not a tokenizer"):
             load(tmp_path)
 
 
