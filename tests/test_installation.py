@@ -159,6 +159,7 @@ def test_the_wheel_in_an_empty_environment_is_a_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Installs all that the wheel asks for, and nothing else: over a gigabyte."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # pip takes what lies there for installed
     pip = ["-m", "pip", "--disable-pip-version-check", "--quiet"]
     wheels, home, source = (tmp_path / name for name in ("wheels", "environment", "source"))
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.egg-info"))
@@ -180,7 +181,6 @@ def test_the_wheel_in_an_empty_environment_is_a_library(
     names = {canonicalize_name(line.partition("==")[0]) for line in listed.stdout.splitlines()}
     assert names >= {"neural-ngram", "torch", "tokenizers", "safetensors"}
     assert not names & {"dvc", "hydra-core", "omegaconf", "mlflow", "mlflow-skinny", "scipy"}
-    monkeypatch.delenv("PYTHONPATH", raising=False)
     origin = check(alone(python, tmp_path, []))
     assert Path(origin).is_relative_to(home)
     command = subprocess.run(
