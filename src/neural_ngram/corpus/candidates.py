@@ -10,12 +10,14 @@ Dimension letters: N sketches, P values in a sketch (permutations).
 """
 
 from itertools import pairwise
+from types import ModuleType
 
 import numpy as np
-from datasketch import MinHashLSH
 from numpy.typing import NDArray
 
-__all__ = ["MOST", "PERMUTATIONS", "Candidates"]
+from neural_ngram.errors import CorpusError
+
+__all__ = ["MOST", "PERMUTATIONS", "Candidates", "datasketch"]
 
 PERMUTATIONS = 128
 MOST = 24  # compared with one text; in names and EWT no text has more candidates
@@ -26,6 +28,22 @@ _RATHER_FIND = (0.1, 0.9)  # weights of false and of missed candidates
 Sketch = NDArray[np.uint32]
 
 
+def datasketch() -> ModuleType:
+    """The library of MinHash, which only the search for near duplicates needs.
+
+    Raises CorpusError when it is not installed.
+    """
+    try:
+        import datasketch  # noqa: PLC0415 - an extra, and SciPy with it
+    except ModuleNotFoundError as missing:
+        raise CorpusError(
+            f"the search for near duplicates needs {missing.name}, which is not installed; "
+            "pip install 'neural-ngram[pipeline]'"
+        ) from missing
+    found: ModuleType = datasketch
+    return found
+
+
 class Candidates:
     """An index of sketches that returns those that may be as similar as the threshold.
 
@@ -34,7 +52,7 @@ class Candidates:
 
     def __init__(self, sketches_NP: Sketch, threshold: float) -> None:
         # Above 0.99 the library finds no bands; those of 0.99 find what lies above it, too.
-        law = MinHashLSH(
+        law = datasketch().MinHashLSH(
             threshold=min(threshold, 0.99), num_perm=PERMUTATIONS, weights=_RATHER_FIND
         )
         self._sketches_NP, self._width = sketches_NP, law.r

@@ -9,21 +9,20 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from datasketch import MinHash
 
-from neural_ngram.corpus.candidates import PERMUTATIONS, Candidates, Sketch
+from neural_ngram.corpus.candidates import PERMUTATIONS, Candidates, Sketch, datasketch
 from neural_ngram.corpus.document import Document
 from neural_ngram.corpus.shingles import CHARACTERS_AT_ONCE, Hashes, characters_of, runs
 
 __all__ = ["Kinds", "alike", "kinds", "links", "overlaps"]
 
 SHINGLE = 5  # characters
-_EMPTY = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=int)
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,13 @@ def _shingles(text: str) -> Hashes:
     return np.unique(runs(characters, max(1, min(SHINGLE, len(characters)))))
 
 
+@cache
+def _empty() -> Any:
+    return datasketch().MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=int)
+
+
 def _sketch(shingles: Hashes) -> Sketch:
-    sketch = _EMPTY.copy()
+    sketch = _empty().copy()
     for start in range(0, len(shingles), CHARACTERS_AT_ONCE):
         sketch.update_batch(
             (shingles[start : start + CHARACTERS_AT_ONCE] >> np.uint64(32)).tolist()
