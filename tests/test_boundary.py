@@ -144,7 +144,7 @@ def test_no_declaration_opens_what_is_closed_to_every_stage(tmp_path: Path, name
     for root in (main, here):
         declared = name.format(main=main) if root == here else name
         if declared != name or "{" not in name:
-            with pytest.raises(BoundaryError, match=rf"train is to read .*{rule}"):
+            with pytest.raises(BoundaryError, match=rf"train would read .*{rule}"):
                 land(root, reads=[declared], other=main)
 
 
@@ -233,7 +233,7 @@ sandbox.enter("train", declaration.parameters_of(Path.cwd(), []))
         (
             "from threading import *; Thread(target=Event().wait, daemon=True).start()",
             {},
-            "2 threads run already when train closes its files",
+            "2 threads are already running when train closes its files",
         ),
         ("", {"MLFLOW_TRACKING_URI": "sqlite:///own.db"}, "move it into a folder of its own"),
     ],

@@ -324,7 +324,7 @@ def test_utf16_with_a_mark_is_advised(write):
 def test_text_full_of_nul_is_not_utf8(write, encoding, text):
     path = write("a.txt", text.encode(encoding))
     told = complaint(path)
-    assert told.startswith(f"{path} holds {text.encode(encoding).count(0)} NUL in ")
+    assert told.startswith(f"{path} has {text.encode(encoding).count(0)} NUL in ")
     assert "corpus.encoding" in told
 
 

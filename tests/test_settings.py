@@ -275,7 +275,7 @@ def test_nothing_is_offered_where_nothing_is_near():
 
 def test_patience_needs_a_validation_that_is_held_out():
     settings = changed(Settings(), "corpus.split.method", "whole")
-    with pytest.raises(ConfigurationError, match=r"training\.patience=3 .*train again"):
+    with pytest.raises(ConfigurationError, match=r"training\.patience=3 .*equals train"):
         check(changed(settings, "training.patience", 3))
 
 
