@@ -1,4 +1,4 @@
-"""What training.determinism costs: steps with a fixed order of summation against unconstrained ones, alternating.
+"""The cost of training.determinism: steps with a fixed order of summation, and without, in turns.
 
     PYTHONPATH=src python benchmarks/determinism.py
 
