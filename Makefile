@@ -2,7 +2,7 @@
 # make test    set up, run the tests            make test-slow   the long ones
 # make boundary  prove what may flow where    make replay      train again, compare bit for bit
 # make lint    format, style, types, layers     make ui          the runs, at 127.0.0.1:5000
-# make bench   our speed beside the usual ways, in one run
+# make bench   our speed against the usual ways, in one run
 # make results docs/results.md from the runs   make literature   these runs, all of them, and test
 PYTHON ?= python3
 # Each command is called by its path, with .venv first for what it starts itself: GNU make 3.81, the

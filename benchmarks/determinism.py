@@ -1,4 +1,4 @@
-"""What training.determinism costs: steps with fixed sums beside free ones, in turns.
+"""The cost of training.determinism: steps with a fixed order of summation, and without, in turns.
 
     PYTHONPATH=src python benchmarks/determinism.py
 
@@ -43,7 +43,7 @@ def start(name: str, sums: str) -> subprocess.Popen[str]:
 
 
 def turn(side: subprocess.Popen[str]) -> float:
-    """Seconds of one step, when this side is told to go."""
+    """Seconds of one step, when this side is signalled to start."""
     side.stdin.write("go\n")
     side.stdin.flush()
     return float(side.stdout.readline())

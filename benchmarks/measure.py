@@ -61,12 +61,12 @@ def compare_results(
     ours: Callable[[], float],
     peer: Callable[[], float],
     turns: int,
-    told: str,
+    report: str,
 ) -> Row:
-    """A row from two ways to the same number; `told` formats both."""
+    """A row from two ways to the same number; `report` formats both."""
     results = ours(), peer()
     return compare(
-        names, lambda: clock(ours), lambda: clock(peer), turns, lambda: told.format(*results)
+        names, lambda: clock(ours), lambda: clock(peer), turns, lambda: report.format(*results)
     )
 
 

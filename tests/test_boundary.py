@@ -238,7 +238,7 @@ sandbox.enter("train", declaration.parameters_of(Path.cwd(), []))
         ("", {"MLFLOW_TRACKING_URI": "sqlite:///own.db"}, "move it into a folder of its own"),
     ],
 )
-def test_walls_that_would_not_hold_or_would_hinder_are_refused(
+def test_a_sandbox_that_would_not_hold_or_would_hinder_is_refused(
     before: str, environment: dict[str, str], told: str
 ):
     done = subprocess.run(

@@ -53,11 +53,11 @@ def test_a_run_is_found_by_the_hash_of_its_model(store: Path):
     assert (store / "runs/mlflow.db").exists()
 
 
-def test_a_run_is_tagged_with_the_weakest_walls_of_its_stages(store: Path):
-    with start_run("walls", {}) as run:
+def test_a_run_is_tagged_with_the_weakest_sandbox_of_its_stages(store: Path):
+    with start_run("sandbox", {}) as run:
         for stage, kind in (("train", "landlock"), ("evaluate", "off"), ("generate", "audit")):
             run.boundary(stage, kind)
-    tags = stored(store, "walls").data.tags
+    tags = stored(store, "sandbox").data.tags
     assert tags["boundary"] == "off"
     assert (tags["boundary.train"], tags["boundary.generate"]) == ("landlock", "audit")
 

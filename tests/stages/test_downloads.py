@@ -1,4 +1,4 @@
-"""Presets with an address: fetched over HTTP, from a state without data/raw, behind the walls."""
+"""Presets with an address: fetched over HTTP, from a state without data/raw, inside the sandbox."""
 
 import hashlib
 import threading

@@ -1,4 +1,4 @@
-"""The walls around a stage, tried for real: each attempt is made, in a process of its own."""
+"""The sandbox around a stage, tried for real: each attempt is made, in a process of its own."""
 
 import json
 import os
@@ -111,7 +111,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.promise("boundary")
-def test_the_attempts_are_real_without_walls(tmp_path: Path):
+def test_the_attempts_are_real_without_the_sandbox(tmp_path: Path):
     told = attempts(lay_out(tmp_path / "project", mode="off"))
     assert "boundary.mode=off" in told.pop("printed")
     assert told.pop("kind") == "off"
@@ -181,7 +181,7 @@ def outermost_closed(path: Path) -> Path | None:
 @kernel
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="becoming another user needs setpriv")
-def test_the_walls_hold_for_an_ordinary_user(open_folder: Path, nobody: tuple[str, ...]):
+def test_the_sandbox_holds_for_an_ordinary_user(open_folder: Path, nobody: tuple[str, ...]):
     project = lay_out(open_folder / "project")
     for path in (project, *project.rglob("*")):
         os.chown(path, 65534, 65534, follow_symlinks=False)
@@ -195,7 +195,7 @@ def test_the_walls_hold_for_an_ordinary_user(open_folder: Path, nobody: tuple[st
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="becoming another user needs setpriv")
-def test_an_ordinary_user_runs_the_pipeline_behind_the_walls(
+def test_an_ordinary_user_runs_the_pipeline_in_the_sandbox(
     project, open_folder: Path, nobody: tuple[str, ...]
 ):
     own = type(project)(project.folder.rename(open_folder / "project"))
@@ -206,9 +206,9 @@ def test_an_ordinary_user_runs_the_pipeline_behind_the_walls(
     assert done.returncode == 0, done.stdout + done.stderr
     client = MlflowClient(f"sqlite:///{own.folder / 'runs/mlflow.db'}")
     (run,) = client.search_runs(["1"])
-    walls = {name: kind for name, kind in run.data.tags.items() if name.startswith("boundary")}
+    kinds = {name: kind for name, kind in run.data.tags.items() if name.startswith("boundary")}
     stages = ("boundary", "boundary.train", "boundary.evaluate", "boundary.generate")
-    assert walls == dict.fromkeys(stages, "landlock")
+    assert kinds == dict.fromkeys(stages, "landlock")
 
 
 @pytest.mark.promise("boundary")
