@@ -1,6 +1,8 @@
 """The settings of `params.yaml`, read without composing anything, and whether they are current."""
 
 import hashlib
+import os
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 from neural_ngram.errors import ArtifactError, ConfigurationError
 from neural_ngram.settings import Settings, settings_of
 
-__all__ = ["checked", "digest", "read", "require"]
+__all__ = ["checked", "digest", "in_git", "read", "require"]
 
 PARAMS = "params.yaml"
 
@@ -56,10 +58,25 @@ def checked(values: Mapping[str, Any], root: Path) -> Settings:
 
 
 def digest(root: Path) -> str:
-    """Hexadecimal SHA-256 of the names and contents of `conf/` and of the schema."""
-    files = [*sorted((root / "conf").rglob("*.yaml")), root / "src/neural_ngram/settings.py"]
+    """Hexadecimal SHA-256 of the names and contents of `conf/`, as git knows it, and of the schema."""
+    files = [*in_git(root, "conf"), root / "src/neural_ngram/settings.py"]
     total = hashlib.sha256()
     for file in files:
         name, content = file.relative_to(root).as_posix(), file.read_bytes()
         total.update(f"{name}\n{len(content)}\n".encode() + content)
     return total.hexdigest()
+
+
+def in_git(root: Path, folder: str) -> list[Path]:
+    """The YAML files below a folder that git tracks; all of them where there is no repository.
+
+    A file that git does not know reaches no queued or temporary run, so it must not make one stale.
+    """
+    command = ["git", "ls-files", "-z", "--", folder]
+    try:
+        listed = subprocess.run(command, cwd=root, capture_output=True, check=False).stdout
+    except FileNotFoundError:  # no git here
+        listed = b""
+    tracked = [root / os.fsdecode(name) for name in listed.split(b"\0") if name]
+    files = tracked or (root / folder).rglob("*.yaml")
+    return sorted(file for file in files if file.suffix == ".yaml" and file.exists())
