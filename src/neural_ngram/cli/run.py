@@ -5,6 +5,7 @@ All other options are passed on; `dvc exp run --help` lists them.
 
 import argparse
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -41,8 +42,27 @@ def run(chosen: argparse.Namespace) -> None:
     if "--no-hydra" not in words:
         for overrides in _each(given):
             composed(Path.cwd(), overrides)
+    if {"--temp", "--queue"} & set(words):
+        _require_in_git(given, words)
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "dvc", "exp", "run", *passed])
+
+
+def _require_in_git(given: list[str], words: list[str]) -> None:
+    """Raise ConfigurationError for a file that a queued or temporary run could not see.
+
+    DVC runs these in a copy of what git tracks, and of what `--copy-paths` (`-C`) names.
+    """
+    for name, _, value in (override.partition("=") for override in given):
+        path = value.strip("'\"") if name == "corpus.path" else f"conf/{name}/{value}.yaml"
+        if path in words or Path(path).is_absolute() or not Path(path).exists():
+            continue
+        listed = ["git", "ls-files", "--error-unmatch", "--", path]
+        if subprocess.run(listed, capture_output=True, check=False).returncode:
+            raise ConfigurationError(
+                f"git does not track {path}, so a queued or temporary run cannot see it; "
+                f"`git add {path}`, or pass it along with `-C {path}`"
+            )
 
 
 def _each(given: list[str]) -> list[list[str]]:

@@ -21,6 +21,7 @@ from neural_ngram.pipeline.boundary.declaration import lookup, parameters_of
 from neural_ngram.pipeline.boundary.sandbox import Sandbox
 from neural_ngram.pipeline.configuration import typed
 from neural_ngram.pipeline.overrides import for_hydra
+from neural_ngram.pipeline.params import committed
 from neural_ngram.pipeline.unfinished import mark
 from neural_ngram.settings import Settings
 
@@ -73,6 +74,7 @@ def enter() -> None:
             os.environ |= FIXED_SUMS
         if "DVC_STAGE" in os.environ:
             mark(Path.cwd(), label, given)
+        committed(Path.cwd())
         _sandbox = boundary_sandbox.enter(label, given)
     except (NeuralNgramError, OSError) as problem:
         sys.exit(f"{label}: error: {problem}")

@@ -4,13 +4,14 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from neural_ngram.errors import ArtifactError, ConfigurationError
 from neural_ngram.settings import Settings, settings_of
 
-__all__ = ["checked", "digest", "in_git", "read", "require"]
+__all__ = ["checked", "committed", "digest", "read", "require"]
 
 PARAMS = "params.yaml"
 
@@ -58,25 +59,28 @@ def checked(values: Mapping[str, Any], root: Path) -> Settings:
 
 
 def digest(root: Path) -> str:
-    """Hexadecimal SHA-256 of the names and contents of `conf/`, as git knows it, and of the schema."""
-    files = [*in_git(root, "conf"), root / "src/neural_ngram/settings.py"]
+    """Hexadecimal SHA-256 of the schema and of `conf/`, names and contents, as far as committed.
+
+    A preset that is not committed reaches no queued or temporary run and must not make one stale.
+    """
     total = hashlib.sha256()
-    for file in files:
+    for file in (*committed(root), root / "src/neural_ngram/settings.py"):
         name, content = file.relative_to(root).as_posix(), file.read_bytes()
         total.update(f"{name}\n{len(content)}\n".encode() + content)
     return total.hexdigest()
 
 
-def in_git(root: Path, folder: str) -> list[Path]:
-    """The YAML files below a folder that git tracks; all of them where there is no repository.
+@cache
+def committed(root: Path) -> list[Path]:
+    """The YAML files of `conf/` in git's last commit; all of them where there is no commit.
 
-    A file that git does not know reaches no queued or temporary run, so it must not make one stale.
+    A stage asks before it enters the sandbox, which closes git's objects, and remembers.
     """
-    command = ["git", "ls-files", "-z", "--", folder]
+    command = ["git", "ls-tree", "-r", "-z", "--name-only", "HEAD", "--", "conf/"]
     try:
         listed = subprocess.run(command, cwd=root, capture_output=True, check=False).stdout
     except FileNotFoundError:  # no git here
         listed = b""
-    tracked = [root / os.fsdecode(name) for name in listed.split(b"\0") if name]
-    files = tracked or (root / folder).rglob("*.yaml")
-    return sorted(file for file in files if file.suffix == ".yaml" and file.exists())
+    names = [os.fsdecode(name) for name in listed.split(b"\0") if name.endswith(b".yaml")]
+    files = [root / name for name in names] or list((root / "conf").rglob("*.yaml"))
+    return sorted(file for file in files if file.exists())
