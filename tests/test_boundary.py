@@ -8,11 +8,18 @@ from pathlib import Path
 
 import pytest
 from dvc.repo import Repo
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from neural_ngram.errors import BoundaryError
 from neural_ngram.pipeline.boundary import landlock
-from neural_ngram.pipeline.boundary.declaration import Declaration, declaration, parameters_of
+from neural_ngram.pipeline.boundary.declaration import (
+    Declaration,
+    declaration,
+    lookup,
+    parameters_of,
+)
 from neural_ngram.pipeline.boundary.rules import rules
+from neural_ngram.pipeline.overrides import for_hydra
 
 ROOT = Path(__file__).parents[1]
 PARAMETERS = {"corpus": {"path": "data/corpus/own.txt", "dependency": "data/corpus/own.txt"}}
@@ -36,6 +43,35 @@ def test_overrides_reach_the_declaration():
     parameters = parameters_of(ROOT, ["corpus.dependency=mine.txt", "+new.key=3"])
     assert "mine.txt" in declaration(ROOT, "split-corpus", parameters).reads
     assert parameters["new"] == {"key": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("boundary.mode", ["off", "Off", "audit", "'off'", '"off"', "null"]),
+        ("corpus.dependency", ["off", "no", "123", "1:30", "2020-01-01", "a #b", "a: b", "'1'"]),
+    ],
+)
+def test_a_text_is_read_as_hydra_reads_it(name: str, texts: list[str]):
+    for text in texts:
+        [override] = for_hydra([f"{name}={text}"])
+        read = OverridesParser.create().parse_override(override).value()
+        assert lookup(parameters_of(ROOT, [f"{name}={text}"]), name) == read, text
+
+
+@pytest.mark.parametrize(("text", "expected"), [("off", False), ("on", True), ("true", True)])
+def test_a_switch_is_still_a_switch(text: str, expected: bool):
+    given = parameters_of(ROOT, [f"training.determinism={text}"])
+    assert lookup(given, "training.determinism") is expected
+
+
+def test_the_sandbox_is_off_when_the_command_line_says_so():
+    code = f"""if True:
+        from neural_ngram.pipeline.boundary import declaration, sandbox
+        given = declaration.parameters_of(sandbox.Path({str(ROOT)!r}), ["boundary.mode=off"])
+        print(sandbox.enter("train", given).kind)"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout == b"off\n"
 
 
 @pytest.mark.parametrize(

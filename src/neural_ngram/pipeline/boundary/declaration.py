@@ -127,7 +127,7 @@ def parameters_of(root: Path, overrides: list[str]) -> dict[str, Any]:
             node = parameters
             for group in groups:
                 node = node.setdefault(group, {})
-            node[key] = _value(value)
+            node[key] = _value(value, node.get(key))
     except (OSError, yaml.YAMLError, AttributeError, TypeError) as problem:
         raise BoundaryError(
             f"{file} with {overrides} cannot be read ({problem}); run from the project's root, or "
@@ -136,8 +136,14 @@ def parameters_of(root: Path, overrides: list[str]) -> dict[str, Any]:
     return parameters
 
 
-def _value(text: str) -> Any:
-    """The value of an override; text that is not YAML is taken literally, as in Hydra."""
+def _value(text: str, before: Any) -> Any:
+    """What an override sets in place of `before`; a text that is not YAML is taken literally.
+
+    In place of a text it is text as typed, as in Hydra: YAML would read `off` as false.
+    """
+    quoted = text[:1] in ("'", '"') and text.endswith(text[:1])
+    if isinstance(before, str) and text != "null" and not quoted:
+        return text
     try:
         return plain_yaml(text)
     except yaml.YAMLError:
