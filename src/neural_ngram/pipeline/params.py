@@ -64,7 +64,8 @@ def digest(root: Path) -> str:
     A preset that is not committed reaches no queued or temporary run and must not make one stale.
     """
     total = hashlib.sha256()
-    for file in (*committed(root), root / "src/neural_ngram/settings.py"):
+    files = committed(root) or sorted((root / "conf").rglob("*.yaml"))
+    for file in (*filter(Path.exists, files), root / "src/neural_ngram/settings.py"):
         name, content = file.relative_to(root).as_posix(), file.read_bytes()
         total.update(f"{name}\n{len(content)}\n".encode() + content)
     return total.hexdigest()
@@ -72,7 +73,7 @@ def digest(root: Path) -> str:
 
 @cache
 def committed(root: Path) -> list[Path]:
-    """The YAML files of `conf/` in git's last commit; all of them where there is no commit.
+    """The YAML files of `conf/` in git's last commit; none where there is no commit.
 
     A stage asks before it enters the sandbox, which closes git's objects, and remembers.
     """
@@ -82,5 +83,4 @@ def committed(root: Path) -> list[Path]:
     except FileNotFoundError:  # no git here
         listed = b""
     names = [os.fsdecode(name) for name in listed.split(b"\0") if name.endswith(b".yaml")]
-    files = [root / name for name in names] or list((root / "conf").rglob("*.yaml"))
-    return sorted(file for file in files if file.exists())
+    return sorted(root / name for name in names)
