@@ -99,7 +99,7 @@ class Decomposition:
             Part(
                 "Kneser-Ney",
                 self.baseline,
-                "baseline: validation loss of an n-gram model counted on the same windows",
+                "validation loss of the baseline, an n-gram model counted on train",
             ),
             Part(
                 "equal-weight interpolation",

@@ -29,7 +29,11 @@ def main(settings: Settings) -> None:
             "documents_sha256": sha256_of_file(documents),
         }
         token_windows.save(windows, WINDOWS / name, origin | counts)
-        say(f"{name}: " + ", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in counts.items()))
+        say(
+            f"{name}: {counts['documents']:,} documents "
+            f"({counts['documents_without_window']:,} too short for a window), "
+            f"{counts['windows']:,} windows, {counts['scored_bytes']:,} scored bytes"
+        )
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def main(settings: Settings) -> None:
         "above_baseline_nats": parts.model - parts.baseline,
     }
     seen = figures["validation"]["windows_seen_in_train"]
-    say(f"{seen:.1%} of the windows of validation also occur in train, target included")
+    say(f"{seen:.1%} of validation windows (context and target) also occur in train")
     for part in parts.all:
         say(f"{part.nats:8.4f} nats   {part.part}: {part.meaning}")
     show(summary(figures, counted, model.architecture.context_length))

@@ -50,7 +50,7 @@ def _continuations(trained: Trained, asked: GenerationSettings) -> Iterator[dict
     (greedy,) = _shown(trained, "greedy", replace(asked, temperature=0))
     cycle = cycle_length(trained.context(asked.prompt), greedy.ids)
     if cycle:
-        say(f"greedy: the last {cycle} tokens repeat for ever; a temperature breaks the cycle")
+        say(f"greedy decoding entered a {cycle}-token cycle; set generation.temperature > 0")
     yield _described(trained, asked.prompt, "greedy", greedy) | {"cycle": cycle}
     if not asked.temperature:
         return

@@ -55,16 +55,16 @@ def main(settings: Settings) -> None:
     )
     columns = ["partition", "id", "train_id", "similarity"]
     write_csv(SPLIT_REPORT.with_name("overlaps.csv"), pd.DataFrame(rows, columns=columns))
-    say(", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in corpus.counts.items()))
+    say(_counted(corpus.counts))
     _warn(corpus.counts)
-    say("documents: " + ", ".join(f"{name} {n:,}" for name, n in counts.items()))
+    say("divided into " + ", ".join(f"{n:,} {name}" for name, n in counts.items()))
     if settings.corpus.split.method == "whole":
         say("nothing is held out: validation is train again, and test is empty")
     elif not asked.has_test:
         say("there is no test partition: train and validation take all of the text")
     for name, found in leakage.items():
         say(
-            f"{name}: {found['same_text_in_train']:.1%} of the documents also occur in train, "
+            f"{name}: {found['same_text_in_train']:.1%} of documents also occur in train, "
             f"{found['near_duplicate_in_train']:.1%} have a near duplicate there"
         )
 
@@ -79,6 +79,17 @@ def _particulars(settings: CorpusSettings, split: Split) -> dict[str, Any]:
     if not settings.split.has_test:
         found["test_partition"] = "none"
     return found
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    """How many documents, from how many files, and what else occurred at all."""
+    rest = dict(counts)
+    text = f"{rest.pop('documents'):,} documents"
+    if files := rest.pop("files", 0):
+        dropped = rest.pop("empty_documents_dropped", 0)
+        text += f" from {files:,} file{'s' * (files > 1)} ({dropped:,} empty dropped)"
+    more = [f"{n:,} {name.replace('_', ' ')}" for name, n in rest.items() if n]
+    return ", ".join([text, *more])
 
 
 def _warn(counts: Mapping[str, int]) -> None:

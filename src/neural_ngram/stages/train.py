@@ -82,8 +82,8 @@ def main(settings: Settings) -> float:
             ):
                 record = resume(model, windows, settings, _both(show, send), checkpoints)
             say(
-                f"the first loss was {record.evaluations[0].train_loss_nats:.4f} nats, beside "
-                f"ln V = {math.log(architecture.vocabulary_size):.4f} of a model that knows nothing"
+                f"initial loss {record.evaluations[0].train_loss_nats:.4f} nats (a uniform model: "
+                f"ln V = {math.log(architecture.vocabulary_size):.4f})"
             )
             _save(model, record, origins["train"])
             evidence |= losses(record) | {"sha256": _hashes(origins)}
