@@ -8,7 +8,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -68,13 +68,19 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def playing(project: Path, port: int, **options: Any) -> subprocess.Popen[str]:
+@contextmanager
+def playing(project: Path, port: int, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A playground that ends with the test, however that ends."""
     environment = {**os.environ, "DVC_ROOT": str(project), "PYTHONPATH": str(ROOT / "src")}
     environment.pop("MLFLOW_TRACKING_URI", None)
     environment.pop("PYTEST_CURRENT_TEST", None)
     code = "import sys; from neural_ngram.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "play", "--no-browser", "--port", str(port)]
-    return subprocess.Popen(command, cwd=project, env=environment, text=True, **options)
+    with subprocess.Popen(command, cwd=project, env=environment, text=True, **options) as server:
+        try:
+            yield server
+        finally:
+            server.terminate()
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +92,6 @@ def address(project: Path) -> Iterator[str]:
         wait_for(lambda: server.poll() is not None or _answers(port), "an answer of the server")
         assert server.poll() is None, "the server ended"
         yield f"http://127.0.0.1:{port}/"
-        server.terminate()
 
 
 def _answers(port: int) -> bool:
@@ -100,12 +105,13 @@ def test_a_taken_port_gives_way_to_the_next_and_the_address_answers_once_it_is_s
         with playing(project, port, stdout=subprocess.PIPE) as server:
             assert server.stdout
             line = server.stdout.readline()
-            said = re.fullmatch(r"playing at (http://127\.0\.0\.1:(\d+)); Ctrl-C ends it\n", line)
+            said = re.fullmatch(
+                r"playground at (http://127\.0\.0\.1:(\d+)); Ctrl-C stops it\n", line
+            )
             assert said, line
             assert int(said[2]) > port
             with urllib.request.urlopen(said[1], timeout=A_PAGE) as answer:
                 assert answer.status == 200
-            server.terminate()
 
 
 @pytest.mark.parametrize("port", [-1, 2**16])
