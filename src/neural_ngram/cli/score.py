@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from neural_ngram.cli.last_run import current_settings
 from neural_ngram.cli.words import table
 from neural_ngram.corpus.document import Document
+from neural_ngram.corpus.formats import READERS
 from neural_ngram.errors import ArtifactError, BoundaryError, ConfigurationError
 from neural_ngram.pipeline.project import MODEL, SPLITS
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add", "run"]
 
+ENDINGS = (*READERS, ".parquet")
 UNSEAL = (
     "`dvc exp run -S evaluation.unseal_test=true` scores that partition and records the "
     "evaluation in ledger.jsonl"
@@ -99,7 +101,7 @@ def _texts(given: str) -> list[str]:
         documents = _documents(line for line in sys.stdin.read().splitlines() if line.strip())
     elif _is_there(path):
         documents = _read(path)
-    elif path.suffix and " " not in given:
+    elif path.suffix.lower() in ENDINGS:
         raise ConfigurationError(
             f"there is no file {given}; correct its name (a text that looks like a file name can "
             "be given on standard input, by -)"
