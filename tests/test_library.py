@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -337,6 +338,19 @@ def test_a_registered_model_is_loaded_by_its_alias(store, monkeypatch):
 def test_a_folder_without_a_model_is_named(tmp_path):
     with pytest.raises(ArtifactError, match="holds no whole model"):
         neural_ngram.load(tmp_path)
+
+
+def test_the_notebook_of_the_how_to_runs(tmp_path, monkeypatch, capsys):
+    page = (ROOT / "docs/howto/notebook.md").read_text(encoding="utf-8")
+    block = re.search(r"^```python\n(.*?)^```", page, re.S | re.M)
+    assert block
+    monkeypatch.chdir(tmp_path)
+    found: dict = {}
+    exec(block[1], found)
+    assert len(found["texts"]) == 10
+    assert len(found["likely"]) == 5
+    assert f"{found['score'].bits_per_byte} 0 unknown tokens" in capsys.readouterr().out
+    assert found["again"].score("emma").nats == found["score"].nats
 
 
 def names(folder: Path) -> list[str]:
