@@ -34,7 +34,10 @@ from neural_ngram.tokens import tokenizer as tokenizers
 from neural_ngram.tokens import windows
 from neural_ngram.training.loop import train
 
-ROOMS = ("choices", "corpus", "evaluation", "generation", "model", "ngram", "tokens", "training")
+ROOMS = (
+    *("choices", "corpus", "evaluation", "generation", "library", "model", "ngram", "tokens"),
+    "training",
+)
 TEXTS = ["abcabcabcabc", "bcabcabcabca", "cabcabcabcab"]
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -175,23 +174,3 @@ def test_a_model_is_loaded_with_its_own_tokenizer_alone(tmp_path: Path):
     model_storage.save(known.model, file, {})
     with pytest.raises(ArtifactError, match="does not say which tokenizer"):
         load(file, folder)
-
-
-def test_the_notebook_of_the_how_to_runs(tmp_path: Path, monkeypatch, capsys):
-    page = (Path(__file__).parents[1] / "docs/howto/serve.md").read_text(encoding="utf-8")
-    block = re.search(r"^```python\n(.*?)^```", page, re.S | re.M)
-    assert block
-    known = trained()
-    origin = {
-        "tokenizer_sha256": tokenizers.save(known.tokenizer, tmp_path / "artifacts/tokenizer")
-    }
-    model_storage.save(known.model, tmp_path / "artifacts/model/model.safetensors", origin)
-    monkeypatch.chdir(tmp_path)
-    found: dict = {}
-    exec(block[1], found)
-    score, printed = found["score"], capsys.readouterr().out
-    assert printed.startswith(f"At night{found['texts'][0]}")
-    assert f"{score.nats} {score.bits_per_byte} 0 unknown tokens\n" in printed
-    assert len(found["texts"]) == 2
-    assert len(found["likely"]) == 5
-    assert printed.splitlines()[-1] == f"<end document> {score.log_probabilities[-1]}"

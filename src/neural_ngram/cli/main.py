@@ -18,6 +18,7 @@ COMMANDS = {
     "run": ("run", "run an experiment with DVC, once its settings (-S name=value) are checked"),
     "generate": ("generate", "continue a prompt, token by token"),
     "next": ("next", "show the most probable next tokens after a prompt"),
+    "score": ("score", "score a text by the model, its baseline and their interpolation"),
     "neighbours": ("neighbours", "show the nearest tokens in embedding space"),
     "parameters": ("parameters", "compare the size of the model with tables of counts"),
     "embedding": ("embedding", "draw the embedding table as a PNG picture"),

@@ -9,7 +9,7 @@ A prompt is text, or bytes where it may end within a character. Dimension letter
 N scored tokens.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -40,7 +40,16 @@ from neural_ngram.tokens import tokenizer as tokenizers
 from neural_ngram.tokens import windows
 from neural_ngram.tokens.prompt import opening_context
 
-__all__ = ["MOST_IN_TURN", "NextToken", "Stream", "TextScore", "Trained", "load"]
+__all__ = [
+    "MOST_IN_TURN",
+    "ROWS_AT_ONCE",
+    "NextToken",
+    "Stream",
+    "TextScore",
+    "Trained",
+    "load",
+    "scored_by",
+]
 
 DEFAULT = GenerationSettings()
 MOST_IN_TURN = 16  # more samples are drawn together
@@ -201,8 +210,8 @@ class Trained:
             if p_V[token] > 0 or not asked
         ]
 
-    def score(self, text: str) -> TextScore:
-        """What the model gives a text as a document of its own: each token, and EOS where there is.
+    def windows(self, text: str | Sequence[str]) -> tuple[windows.Windows, int]:
+        """What is scored of a text, or of several as documents, and the UTF-8 bytes that this is.
 
         The context of the first tokens is padded with BOS, as for a prompt. Without BOS the first C
         tokens are context only.
@@ -210,20 +219,41 @@ class Trained:
         Raises ModelError when nothing is left to score, TokenizerError for what the vocabulary
         lacks.
         """
+        texts = [text] if isinstance(text, str) else list(text)
         length, bos = self.model.architecture.context_length, self.tokenizer.bos
-        tokens = len(self.encode(text))
-        if bos is None and tokens <= length:
+        if not texts:
+            raise ModelError("there is no text to score; give at least one")
+        longest = 0 if bos is not None else max(map(len, self.tokenizer.encode(texts)))
+        if bos is None and longest <= length:
             raise ModelError(
-                f"the text has {tokens} tokens but the model reads {length} before the first that "
+                f"the text has {longest} tokens but the model reads {length} before the first that "
                 "it predicts, and without special tokens it cannot be padded; score a "
                 "longer text"
             )
         settings = WindowSettings(context_length=length, padding="none" if bos is None else "left")
-        document, counts = windows.encode([text], self.tokenizer, settings)
-        scores = scoring.score(self.model, document, batch_size=ROWS_AT_ONCE)
-        targets = document.targets().astype(np.int64)
-        unknown = targets == (-1 if self.tokenizer.unknown is None else self.tokenizer.unknown)
-        return TextScore(targets, scores.log_probabilities, unknown, counts["scored_bytes"])
+        documents, counts = windows.encode(texts, self.tokenizer, settings)
+        return documents, counts["scored_bytes"]
+
+    def score(self, text: str | Sequence[str]) -> TextScore:
+        """What the model gives a text as a document of its own: each token, and EOS where there is.
+
+        Several texts are scored together, each as a document. Raises what `windows` raises.
+        """
+        documents, scored_bytes = self.windows(text)
+        scores = scoring.score(self.model, documents, batch_size=ROWS_AT_ONCE)
+        return scored_by(self, documents, scores.log_probabilities, scored_bytes)
+
+
+def scored_by(
+    trained: Trained,
+    documents: windows.Windows,
+    log_probabilities: NDArray[np.float64],
+    scored_bytes: int,
+) -> TextScore:
+    """The score of windows whose targets have these log probabilities, (N,) in nats."""
+    targets = documents.targets().astype(np.int64)
+    unknown = targets == (-1 if trained.tokenizer.unknown is None else trained.tokenizer.unknown)
+    return TextScore(targets, log_probabilities, unknown, scored_bytes)
 
 
 def load(model: Path, tokenizer: Path, sha256: str | None = None) -> Trained:

@@ -177,10 +177,32 @@ class KneserNey:
         with np.errstate(divide="ignore"):
             return np.log(np.concatenate(parts))
 
+    def matched(self, windows: Windows) -> NDArray[np.int64]:
+        """(N,) the order of the longest n-gram of each window, target included, that was seen."""
+        parts = [
+            self.orders(chunk.tokens[chunk.positions], self._recent(chunk))
+            for chunk in chunks(windows, ROWS_AT_A_TIME)
+        ]
+        return np.concatenate(parts)
+
+    def orders(self, targets: IntArray, recent: Iterable[IntArray]) -> NDArray[np.int64]:
+        """(B,) the order of the longest n-gram that was seen, 1 if there is none.
+
+        recent: the tokens one before, two before, …, (B,) each.
+        """
+        longest = np.ones(len(targets), dtype=np.int64)
+        found = self.contexts(recent, len(targets))
+        for order, (level, rows, context) in enumerate(found, start=2):
+            seen, _ = _find(level.grams, _key(context, targets[rows]))
+            longest[rows[seen]] = order
+        return longest
+
     def _of_windows(self, windows: Windows) -> Floats:
-        positions = windows.positions
-        recent = (windows.tokens[positions - lag] for lag in range(1, self.order))
-        return self.probabilities(windows.tokens[positions], recent)
+        return self.probabilities(windows.tokens[windows.positions], self._recent(windows))
+
+    def _recent(self, windows: Windows) -> Iterator[IntArray]:
+        """(N,) each: the tokens one before the targets, two before, …, n − 1 before."""
+        return (windows.tokens[windows.positions - lag] for lag in range(1, self.order))
 
     def probabilities(self, targets: IntArray, recent: Iterable[IntArray]) -> Floats:
         """(B,) p(target | context); recent: the tokens one before, two before, …, (B,) each."""

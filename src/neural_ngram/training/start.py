@@ -1,5 +1,6 @@
 """The initial model of a training."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,24 @@ def architecture_of(settings: Settings, train: Windows, origin: dict[str, Any]) 
     )
 
 
-def untrained(architecture: Architecture, settings: Settings) -> Model:
-    """Fresh weights, with pretrained embeddings if the settings ask for them."""
+def untrained(
+    architecture: Architecture, settings: Settings, tokens: Sequence[str] | None = None
+) -> Model:
+    """Fresh weights, with pretrained embeddings if the settings ask for them.
+
+    tokens: (V,) as the tokenizer writes them; None: those of the project's tokenizer.
+    """
     dtype = getattr(torch, settings.training.dtype)
     model = initialise(architecture, SplitMix64(settings.training.seed), dtype)
-    _place_pretrained(model, settings.model)
+    _place_pretrained(model, settings.model, tokens)
     return model
 
 
-def _place_pretrained(model: Model, settings: ModelSettings) -> None:
+def _place_pretrained(model: Model, settings: ModelSettings, tokens: Sequence[str] | None) -> None:
     if settings.pretrained_embedding is None:
         return
-    tokens = tokenizers.load(TOKENIZER).tokens
+    if tokens is None:
+        tokens = tokenizers.load(TOKENIZER).tokens
     wanted = {token: identifier for identifier, token in enumerate(tokens)}
     ids, vectors = read_word2vec(Path(settings.pretrained_embedding), wanted)
     place_embedding(model, ids, vectors)
