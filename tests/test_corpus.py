@@ -193,7 +193,7 @@ def test_files_of_several_formats_are_refused_until_some_are_chosen(write):
     write("in/README.TXT", "A treebank.")
     path = write("in/ud/a.conllu", f"# text = one\n{TOKEN}\n").parent.parent
     assert complaint(path) == (
-        f"{path} mixes formats (1 .conllu, 2 .txt); choose the files that are the corpus, for "
+        f"{path} mixes formats (1 .conllu, 2 .txt); choose the files of the corpus, for "
         "example corpus.files=['*.conllu'] (['*'] for all of them)"
     )
     found = read_corpus(path, files=["*.conllu"])

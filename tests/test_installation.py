@@ -96,6 +96,7 @@ def test_a_package_that_the_library_needs_is_missed_when_it_is_not_there(tmp_pat
     ("code", "message"),
     [
         (
+            "sys.argv = ['neural-ngram', 'compose']\n"
             "from neural_ngram.cli.command import main; sys.exit(main())",
             "the command needs hydra, which is not installed; pip install 'neural-ngram[pipeline]'",
         ),
@@ -116,7 +117,11 @@ def test_what_needs_the_pipeline_says_how_to_install_it(code: str, message: str)
         "sys.meta_path.insert(0, Missing(['hydra', 'datasketch']))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", prepared + code], capture_output=True, text=True, check=False
+        [sys.executable, "-c", prepared + code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1
     assert message in done.stderr

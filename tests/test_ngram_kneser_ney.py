@@ -211,7 +211,7 @@ def test_an_order_beyond_the_context_is_refused():
 
 def test_a_token_outside_the_vocabulary_is_refused():
     windows = windows_over([[2, 3, EOS]], 1, 4, pad=BOS)
-    with pytest.raises(ModelError, match="token ID 3 lies outside the vocabulary of 3"):
+    with pytest.raises(ModelError, match="token ID 3 is outside the vocabulary of 3"):
         KneserNey.fit(windows, vocabulary_size=3, order=2)
     model = KneserNey.fit(windows, vocabulary_size=4, order=2)
     with pytest.raises(ModelError, match="token ID 9"):

@@ -9,7 +9,7 @@ __all__ = ["main"]
 def main() -> int:
     """Run the command; returns its exit code, 1 when what it needs is not installed."""
     try:
-        command = import_module("neural_ngram.cli.main")
+        code: int = import_module("neural_ngram.cli.main").main()
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("neural_ngram"):
             raise
@@ -19,5 +19,4 @@ def main() -> int:
             file=sys.stderr,
         )
         return 1
-    code: int = command.main()
     return code
