@@ -84,7 +84,7 @@ def test_nothing_is_deleted_while_another_dvc_works(project: Path, capsys, monke
     with make_lock(str(project / ".dvc/tmp/lock")):
         assert main(["repair"]) == 1
     assert lock.exists()
-    assert capsys.readouterr().err.startswith("neural-ngram: another DVC works in")
+    assert capsys.readouterr().err.startswith("neural-ngram: another DVC process is running in")
 
 
 def test_a_folder_without_dvc_is_refused(tmp_path: Path, monkeypatch, capsys):
