@@ -16,7 +16,7 @@ def test_the_nearest_points_most_nearly_the_same_way():
 
 
 def test_a_token_outside_the_vocabulary_is_refused():
-    with pytest.raises(ModelError, match="token 7 lies outside the vocabulary of 2"):
+    with pytest.raises(ModelError, match="token 7 is outside the vocabulary of 2"):
         nearest(np.eye(2), 7, 1)
 
 
