@@ -87,7 +87,7 @@ def test_a_test_partition_that_does_not_exist_is_not_unsealed(project):
     whole = ("corpus.split.method=position", "corpus.split.train=0.9", "corpus.unit=corpus")
     done = project.stage("split_corpus", *whole)
     assert done.returncode == 0, done.stderr
-    assert "there is no test partition" in done.stdout
+    assert "no test partition: train and validation use all of the text" in done.stdout
     report = json.loads((project.folder / "artifacts/split/report.json").read_text())
     assert (report["test_partition"], report["documents"]["test"]) == ("none", 0)
     unsealed = ("evaluation.unseal_test=true", "evaluation.test_documents=data/splits/test.parquet")

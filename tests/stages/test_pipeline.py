@@ -33,7 +33,7 @@ def test_training_says_its_size_before_it_starts_and_how_the_start_stands_to_cha
     size = pipeline.first_output.index(" parameters, ")
     assert size < pipeline.first_output.index("step       0")
     loss, chance = re.search(
-        r"initial loss ([\d.]+) nats \(a uniform model: ln V = ([\d.]+)", pipeline.first_output
+        r"initial loss ([\d.]+) nats \(a uniform model: ln V = ([\d.]+)\)", pipeline.first_output
     ).groups()
     assert float(chance) == round(math.log(300), 4)
     assert float(loss) == pytest.approx(float(chance), abs=0.05)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
-from neural_ngram.stages.replay import compare
+from neural_ngram.pipeline.replay import compare
 
 
 def replay_tags(project) -> set[str]:

@@ -14,11 +14,12 @@ from neural_ngram.artifacts import write_bytes, write_csv
 from neural_ngram.cli.last_run import current_settings
 from neural_ngram.export.charts import png, range_chart
 from neural_ngram.model.threads import thread_count
-from neural_ngram.pipeline.project import WINDOWS, parameters, run_name
+from neural_ngram.pipeline.console import say
+from neural_ngram.pipeline.project import TOKENIZER, WINDOWS, parameters, run_name
 from neural_ngram.tokens import windows as token_windows
 from neural_ngram.tracking.run import start_run
 from neural_ngram.training.range_test import range_test
-from neural_ngram.training.start import architecture_of, untrained
+from neural_ngram.training.start import architecture_of, tokens_of, untrained
 
 __all__ = ["add", "run"]
 
@@ -40,7 +41,7 @@ def run(chosen: argparse.Namespace) -> None:
     windows, origin = token_windows.load(WINDOWS / "train")
     architecture = architecture_of(settings, windows, origin)
     torch.set_num_threads(thread_count(architecture, settings.training))
-    model = untrained(architecture, settings)
+    model = untrained(architecture, settings, tokens_of(TOKENIZER), say)
     swept = range_test(model, windows, settings, bounds=bounds, steps=steps)
     columns = {"learning_rate": swept.rates, "loss_nats": swept.losses, "smoothed": swept.smoothed}
     write_csv(RANGE / "range.csv", pd.DataFrame(columns))

@@ -31,10 +31,12 @@ class Corpus:
     counts: files, documents, utf8_bytes, empty_documents_dropped, files_with_bom,
     files_with_crlf; and, where there are any, files that were left out, by reason, and
     irregularities in the text: old line ends, NUL, byte order marks within it.
+    entropies_nats: of a synthetic source only, H(next | last k characters) for k = 0 … its order.
     """
 
     documents: list[Document]
     counts: dict[str, int] = field(default_factory=dict)
+    entropies_nats: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)

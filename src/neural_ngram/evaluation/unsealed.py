@@ -8,36 +8,23 @@ from typing import Any
 
 import torch
 
-from neural_ngram.artifacts import (
-    read_json,
-    read_table,
-    require_tokenizer,
-    sha256_of_file,
-)
+from neural_ngram.artifacts import read_json, read_table, require_tokenizer, sha256_of_file
 from neural_ngram.errors import TokenizerError
-from neural_ngram.evaluation.decomposition import interpolations, report
-from neural_ngram.evaluation.scoring import score
-from neural_ngram.evaluation.seen import seen_in_train
+from neural_ngram.evaluation.run import EvaluationOnTest, evaluate_test
 from neural_ngram.model import storage as model_storage
 from neural_ngram.model.threads import thread_count
 from neural_ngram.ngram.storage import load_kneser_ney
-from neural_ngram.pipeline.project import (
-    EVALUATION,
-    MODEL,
-    ORACLE,
-    TOKENIZER,
-    WINDOWS,
-)
+from neural_ngram.pipeline.project import EVALUATION, MODEL, ORACLE, TOKENIZER, WINDOWS
 from neural_ngram.settings import Settings
 from neural_ngram.tokens import tokenizer as tokenizers
 from neural_ngram.tokens import windows as token_windows
 from neural_ngram.tokens.windows import Windows
 
-__all__ = ["figures_on_test", "read_test"]
+__all__ = ["read_test", "score_test"]
 
 
-def figures_on_test(settings: Settings) -> tuple[dict[str, Any], int]:
-    """Every window of test scored once: model, baseline and both interpolated; the context length.
+def score_test(settings: Settings) -> EvaluationOnTest:
+    """The project's trained model on the project's test documents.
 
     The weight of the interpolation is the one tuned on validation.
     """
@@ -45,18 +32,16 @@ def figures_on_test(settings: Settings) -> tuple[dict[str, Any], int]:
     torch.set_num_threads(thread_count(model.architecture, settings.training))
     windows, described = read_test(settings)
     require_tokenizer(origin, described["tokenizer_sha256"], "the windows of test are")
-    scores = score(model, windows, batch_size=settings.evaluation.batch_size)
-    figures = report(scores, scored_bytes=described["scored_bytes"])
-    unknown = tokenizers.load(TOKENIZER).unknown
-    if unknown is not None:
-        figures["unknown_fraction"] = float((windows.targets() == unknown).mean())
-    train, _ = token_windows.load(WINDOWS / "train")
-    figures["windows_seen_in_train"] = seen_in_train(train, windows)
-    weight = read_json(EVALUATION / "figures.json")["interpolated"]["tuned"]["model_weight"]
-    baseline_N = load_kneser_ney(ORACLE / "kneser_ney.safetensors").log_probabilities(windows)
-    figures["kneser_ney"] = {"loss_nats": -float(baseline_N.mean())}
-    figures["interpolated"] = interpolations(scores.log_probabilities, baseline_N, weight=weight)
-    return figures, model.architecture.context_length
+    tuned = read_json(EVALUATION / "figures.json")["interpolated"]["tuned"]
+    return evaluate_test(
+        model,
+        (windows, described),
+        token_windows.load(WINDOWS / "train")[0],
+        load_kneser_ney(ORACLE / "kneser_ney.safetensors").log_probabilities,
+        weight=tuned["model_weight"],
+        unknown=tokenizers.load(TOKENIZER).unknown,
+        batch_size=settings.evaluation.batch_size,
+    )
 
 
 def read_test(settings: Settings) -> tuple[Windows, dict[str, Any]]:

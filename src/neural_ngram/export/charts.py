@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from neural_ngram.evaluation.decomposition import Decomposition
 
-__all__ = ["Chart", "decomposition_chart", "embedding_chart", "png", "range_chart"]
+__all__ = [
+    "Chart",
+    "decomposition_chart",
+    "decomposition_png",
+    "embedding_chart",
+    "png",
+    "range_chart",
+]
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart
 MODEL, REFERENCE = "model", "reference"
@@ -45,6 +52,11 @@ def decomposition_chart(parts: Decomposition) -> Chart:
         bars.encode(x=x, x2="end:Q", y=y, color=colour, tooltip=tooltip),
         texts.encode(x="nats:Q", y=y, text=alt.Text("nats:Q", format=".3f")),
     )
+
+
+def decomposition_png(parts: Decomposition) -> bytes:
+    """That chart as a picture by itself."""
+    return png(decomposition_chart(parts).properties(width=520, height=200))
 
 
 def _bars(parts: Decomposition) -> pd.DataFrame:

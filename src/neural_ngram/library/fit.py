@@ -120,7 +120,7 @@ def _trained(settings: Settings, encoded: Encoded, tokenizer: Tokenizer) -> Mode
     windows = {name: part for name, (part, _) in encoded.items()}
     size = {"vocabulary_size": tokenizer.vocabulary_size}
     architecture = architecture_of(settings, windows["train"], size)
-    model = untrained(architecture, settings, tokenizer.tokens)
+    model = untrained(architecture, settings, lambda: tokenizer.tokens, say)
     together = min(settings.training.batch_size, len(windows["train"]))
     with (
         threads_for(architecture, settings.training) as threads,

@@ -1,21 +1,46 @@
-"""Figures on test, read only together with their line in the ledger."""
+"""Figures on test and their lines in the ledger: neither is read without the other."""
 
 import hashlib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from neural_ngram.artifacts import read_json
+from neural_ngram.artifacts import read_json, sha256_of_file
 from neural_ngram.errors import BoundaryError
-from neural_ngram.pipeline.ledger import Line, confirm, reconciled
-from neural_ngram.pipeline.project import LEDGER, SPLITS, STORE, TEST, dvc_root
+from neural_ngram.pipeline.ledger import Evaluation, Line, confirm, reconciled
+from neural_ngram.pipeline.project import (
+    LEDGER,
+    MODEL,
+    SPLIT_REPORT,
+    SPLITS,
+    STORE,
+    TEST,
+    TOKENIZER,
+    dvc_root,
+    git_commit,
+)
 
-__all__ = ["lines", "require_recorded", "test_figures"]
+__all__ = ["SUBJECT", "entry_of", "lines", "require_recorded", "test_figures"]
 
 STAGE = "evaluate-test"
 FIGURES, METRICS = TEST / "figures.json", TEST / "metrics.json"
+SUBJECT = ("model_sha256", "tokenizer_sha256", "corpus_sha256")  # what was scored
+
+
+def entry_of(figures: Mapping[str, Any]) -> Evaluation:
+    """What the ledger records of these figures on test of the project's model, as of now."""
+    return Evaluation(
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=git_commit(),
+        model_sha256=sha256_of_file(MODEL),
+        tokenizer_sha256=sha256_of_file(TOKENIZER / "tokenizer.json"),
+        corpus_sha256=read_json(SPLIT_REPORT)["manifest_sha256"],
+        loss_nats=figures["loss_nats"],
+        tokens=figures["tokens"],
+    )
 
 
 def lines() -> list[Line]:
@@ -33,7 +58,7 @@ def test_figures() -> dict[str, Any] | None:
     content = read_json(FIGURES) if FIGURES.exists() else {}
     if not isinstance(content.get("test"), Mapping):
         return None
-    subject = {key: content[key] for key in ("model_sha256", "tokenizer_sha256", "corpus_sha256")}
+    subject = {key: content[key] for key in SUBJECT}
     measured = {key: content["test"][key] for key in ("loss_nats", "tokens")}
     confirm(lines(), subject | measured, FIGURES)
     return content

@@ -8,9 +8,11 @@ depends only on the data, the settings and the seed.
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from neural_ngram.model.architecture import parameter_count, parameter_shapes
@@ -23,7 +25,7 @@ from neural_ngram.training.batches import Batches
 from neural_ngram.training.gradients.choice import gradients_of
 from neural_ngram.training.loop import Record
 
-__all__ = ["contrast", "evidence_of_start", "first_gradients", "losses", "probe"]
+__all__ = ["contrast", "curves", "evidence_of_start", "first_gradients", "losses", "probe"]
 
 HEAD = 6
 LONGEST = 16  # tokens that key the largest table; longer sizes would only fill pages
@@ -113,3 +115,10 @@ def losses(record: Record) -> dict[str, Any]:
         "validation_improvement_nats": first.validation_loss_nats
         - record.kept.validation_loss_nats,
     }
+
+
+def curves(record: Record) -> dict[str, pd.DataFrame]:
+    """A table of the full losses, and one of each batch's loss by its step, in nats."""
+    batches = pd.DataFrame({"batch_loss_nats": record.batch_losses})
+    batches.insert(0, "step", range(1, len(batches) + 1))
+    return {"evaluations": pd.DataFrame(map(asdict, record.evaluations)), "batches": batches}

@@ -1,4 +1,4 @@
-"""What training measures, on its way to MLflow while training runs."""
+"""What training measures, on its way to MLflow and to the terminal while training runs."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -9,10 +9,30 @@ from neural_ngram.settings import Settings
 from neural_ngram.tracking.run import Run
 from neural_ngram.training.loop import Record
 from neural_ngram.training.optimizer import learning_rates
+from neural_ngram.training.progress import progress
 
-__all__ = ["live"]
+__all__ = ["live", "watched"]
 
 EVERY = 2.0  # seconds
+
+
+@contextmanager
+def watched(tracked: Run, settings: Settings, windows: int) -> Iterator[Callable[[Record], None]]:
+    """A function to call with the record so far, which shows it and sends it to the run.
+
+    windows: how many of them train has.
+    """
+    together = min(settings.training.batch_size, windows)
+    with (
+        progress(settings.training.max_steps, together) as show,
+        live(tracked, settings, together) as send,
+    ):
+
+        def watch(record: Record) -> None:
+            show(record)
+            send(record)
+
+        yield watch
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """How far a training run is: a bar in a terminal, plain lines elsewhere."""
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from neural_ngram.pipeline.console import say
 from neural_ngram.training.loop import Evaluation, Record
 
-__all__ = ["Lines", "pace", "progress"]
+__all__ = ["Lines", "outcome", "pace", "progress"]
 
 SILENCE = 25.0  # seconds after which a line reports only the current step
 
@@ -123,3 +124,13 @@ def _losses(evaluation: Evaluation) -> str:
         f"step {evaluation.step:>7,}   train {evaluation.train_loss_nats:.4f}   "
         f"validation {evaluation.validation_loss_nats:.4f} nats"
     )
+
+
+def outcome(record: Record, vocabulary_size: int) -> Iterator[str]:
+    """Sentences about a finished training: where it started, and which weights it kept."""
+    yield (
+        f"initial loss {record.evaluations[0].train_loss_nats:.4f} nats "
+        f"(a uniform model: ln V = {math.log(vocabulary_size):.4f})"
+    )
+    if record.kept_step < len(record.batch_losses):
+        yield f"kept the weights of step {record.kept_step:,}, the best on validation"
