@@ -188,8 +188,11 @@ def test_the_wheel_in_an_empty_environment_is_a_library(
     assert not names & {"dvc", "hydra-core", "omegaconf", "mlflow", "mlflow-skinny", "scipy"}
     origin = check(alone(python, tmp_path, []))
     assert Path(origin).is_relative_to(home)
-    command = subprocess.run(
-        [str(home / "bin/neural-ngram"), "--help"], capture_output=True, text=True, check=False
+    command = str(home / "bin/neural-ngram")
+    explained = subprocess.run([command, "--help"], capture_output=True, text=True, check=True)
+    assert "neural-ngram COMMAND --help" in explained.stdout
+    proof = subprocess.run(
+        [command, "boundary"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert command.returncode == 1
-    assert "pip install 'neural-ngram[pipeline]'" in command.stderr
+    assert proof.returncode == 1
+    assert "pip install 'neural-ngram[pipeline]'" in proof.stderr
