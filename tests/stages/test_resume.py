@@ -41,7 +41,7 @@ def runs(project) -> list[Run]:
     client = MlflowClient(f"sqlite:///{project.folder / 'runs/mlflow.db'}")
     experiment = client.get_experiment_by_name("neural-ngram")
     found = client.search_runs([experiment.experiment_id])
-    return [run for run in found if run.data.params["training.max_steps"] == "3000"]
+    return [run for run in found if run.data.params.get("training.max_steps") == "3000"]
 
 
 def checkpoints(project) -> list[Path]:
