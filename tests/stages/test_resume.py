@@ -36,12 +36,16 @@ def outputs(project) -> dict[str, bytes]:
     return {name: (project.folder / name).read_bytes() for name in OUTPUTS}
 
 
-def runs(project) -> list[Run]:
-    """The MLflow runs of the long training."""
+def every_run(project) -> list[Run]:
+    """All MLflow runs; one is there before its parameters are."""
     client = MlflowClient(f"sqlite:///{project.folder / 'runs/mlflow.db'}")
     experiment = client.get_experiment_by_name("neural-ngram")
-    found = client.search_runs([experiment.experiment_id])
-    return [run for run in found if run.data.params.get("training.max_steps") == "3000"]
+    return list(client.search_runs([experiment.experiment_id]))
+
+
+def runs(project) -> list[Run]:
+    """The MLflow runs of the long training."""
+    return [run for run in every_run(project) if run.data.params["training.max_steps"] == "3000"]
 
 
 def checkpoints(project) -> list[Path]:
@@ -94,11 +98,12 @@ def test_a_killed_training_goes_on_in_its_run(pipeline, tmp_path: Path, expected
 def sent(project) -> Run:
     """The run of a killed training once everything that was measured has arrived."""
 
-    def found() -> list[Run]:
-        return runs(project) if (project.folder / "runs/mlflow.db").exists() else []
+    def arrived() -> bool:
+        stored = (project.folder / "runs/mlflow.db").exists()
+        return stored and any(run.info.status == "KILLED" for run in every_run(project))
 
-    wait_for(lambda: any(run.info.status == "KILLED" for run in found()), "the run in MLflow")
-    return found()[0]
+    wait_for(arrived, "the run in MLflow")
+    return runs(project)[0]
 
 
 @pytest.mark.promise("reliability")
