@@ -51,6 +51,11 @@ def test_the_package_is_imported_without_its_heavy_parts():
         _ = neural_ngram.fot
 
 
+def test_training_from_python_waits_for_no_tables():
+    code = "import sys, neural_ngram; neural_ngram.fit; assert 'pandas' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_fit_measures_what_the_pipeline_measured_with_the_same_settings():
     """The committed metrics of the default run, by the stages."""
     params = yaml.safe_load((ROOT / "params.yaml").read_text())

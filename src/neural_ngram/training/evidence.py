@@ -9,10 +9,9 @@ depends only on the data, the settings and the seed.
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import torch
 
 from neural_ngram.model.architecture import parameter_count, parameter_shapes
@@ -24,6 +23,9 @@ from neural_ngram.tokens.windows import Windows
 from neural_ngram.training.batches import Batches
 from neural_ngram.training.gradients.choice import gradients_of
 from neural_ngram.training.loop import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["contrast", "curves", "evidence_of_start", "first_gradients", "losses", "probe"]
 
@@ -117,8 +119,10 @@ def losses(record: Record) -> dict[str, Any]:
     }
 
 
-def curves(record: Record) -> dict[str, pd.DataFrame]:
+def curves(record: Record) -> "dict[str, pd.DataFrame]":
     """A table of the full losses, and one of each batch's loss by its step, in nats."""
+    import pandas as pd  # noqa: PLC0415 - slow, and training from Python needs no tables
+
     batches = pd.DataFrame({"batch_loss_nats": record.batch_losses})
     batches.insert(0, "step", range(1, len(batches) + 1))
     return {"evaluations": pd.DataFrame(map(asdict, record.evaluations)), "batches": batches}
