@@ -13,7 +13,7 @@ import pandas as pd
 
 from neural_ngram.artifacts import read_json
 from neural_ngram.corpus.document import Document
-from neural_ngram.corpus.duplicates import links, overlaps
+from neural_ngram.corpus.duplicates import links_to_keep, overlaps
 from neural_ngram.corpus.overlap import measure, require
 from neural_ngram.corpus.partition import PARTITIONS, Split, parted, split_documents, text_sha256
 from neural_ngram.corpus.reading import Corpus
@@ -89,8 +89,7 @@ def divide(corpus: Corpus, settings: CorpusSettings) -> Division:
     """
     asked = settings.split
     lists = read_lists(Path(asked.lists)) if asked.lists is not None else None
-    together = asked.keep_near_duplicates_together
-    pairs = links(corpus.documents, asked.near_duplicate) if together else []
+    pairs = links_to_keep(corpus.documents, asked)
     split = split_documents(corpus.documents, asked, lists, pairs)
     rows = overlaps(split, asked.near_duplicate)
     leakage = measure(split, rows)

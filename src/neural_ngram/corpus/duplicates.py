@@ -19,8 +19,9 @@ import numpy as np
 from neural_ngram.corpus.candidates import PERMUTATIONS, Candidates, Sketch, datasketch
 from neural_ngram.corpus.document import Document
 from neural_ngram.corpus.shingles import CHARACTERS_AT_ONCE, Hashes, characters_of, runs
+from neural_ngram.settings import SplitSettings
 
-__all__ = ["Kinds", "alike", "kinds", "links", "overlaps"]
+__all__ = ["Kinds", "alike", "kinds", "links", "links_to_keep", "overlaps"]
 
 SHINGLE = 5  # characters
 
@@ -104,6 +105,12 @@ def links(documents: list[Document], threshold: float) -> list[tuple[str, str]]:
     same = [pair for ids in members.values() for pair in pairwise(ids)]
     near = alike(found.first, found.first, threshold)
     return same + [(members[one][0], members[other][0]) for one, other, _ in near if one < other]
+
+
+def links_to_keep(documents: list[Document], settings: SplitSettings) -> list[tuple[str, str]]:
+    """The links that a split must not cut; they are searched for only where it heeds any."""
+    heeded = settings.keep_near_duplicates_together and settings.method == "ratios"
+    return links(documents, settings.near_duplicate) if heeded else []
 
 
 def overlaps(split: Mapping[str, list[Document]], threshold: float) -> list[dict[str, Any]]:

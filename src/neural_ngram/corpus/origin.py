@@ -12,7 +12,7 @@ from neural_ngram.corpus.synthetic import MarkovSource
 from neural_ngram.errors import ConfigurationError
 from neural_ngram.settings import CorpusSettings, SourceSettings
 
-__all__ = ["corpus_of", "draw_corpus"]
+__all__ = ["corpus_at", "corpus_of", "draw_corpus"]
 
 
 def corpus_of(settings: CorpusSettings, downloads: Path) -> Corpus:
@@ -23,17 +23,20 @@ def corpus_of(settings: CorpusSettings, downloads: Path) -> Corpus:
     """
     if settings.source.documents:
         return draw_corpus(settings.source)
+    return corpus_at(_path(settings, downloads), settings)
+
+
+def corpus_at(path: Path, settings: CorpusSettings) -> Corpus:
+    """The documents of a file or folder, read as the settings say; raises as `read_corpus` does."""
     corpus = read_corpus(
-        _path(settings, downloads),
+        path,
         unit=settings.unit,
         encoding=settings.encoding,
         files=settings.files,
         document_mark=settings.document_mark,
         paragraph_mark=settings.paragraph_mark,
     )
-    if settings.minimum_frequency > 1:
-        corpus = merge_rare_words(corpus, settings.minimum_frequency)
-    return corpus
+    return merge_rare_words(corpus, settings.minimum_frequency)
 
 
 def draw_corpus(settings: SourceSettings) -> Corpus:

@@ -158,8 +158,10 @@ def _marked_lines(text: str, manner: _Manner) -> Iterator[str]:
 def merge_rare_words(corpus: Corpus, minimum_frequency: int) -> Corpus:
     """The same corpus with whitespace-separated words that occur less often replaced by <unk>.
 
-    Counts gain `rare_words_merged` and `rare_types_merged`.
+    Counts gain `rare_words_merged` and `rare_types_merged`, unless a word may occur once.
     """
+    if minimum_frequency <= 1:
+        return corpus
     words = Counter(word for document in corpus.documents for word in document.text.split())
     rare = {word for word, count in words.items() if count < minimum_frequency}
     documents = [

@@ -14,7 +14,7 @@ Show = Callable[[str, Stream], object]
 
 
 def continuations(
-    trained: Trained, asked: GenerationSettings, show: Show | None = None
+    trained: Trained, asked: GenerationSettings, show: Show
 ) -> Iterator[dict[str, Any]]:
     """Each continuation of `asked.prompt`, as JSON holds it; at temperature 0 the greedy one alone.
 
@@ -46,14 +46,11 @@ def method_of(asked: GenerationSettings) -> str:
 
 
 def _streamed(
-    trained: Trained, asked: GenerationSettings, method: str, show: Show | None
+    trained: Trained, asked: GenerationSettings, method: str, show: Show
 ) -> list[Continuation]:
     streams = trained.streams(asked.prompt, asked)
     for stream in streams:
-        if show is None:
-            list(stream)
-        else:
-            show(method, stream)
+        show(method, stream)
     return [stream.continuation for stream in streams]
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from neural_ngram.corpus.document import Document
-from neural_ngram.corpus.duplicates import links, overlaps
+from neural_ngram.corpus.duplicates import links_to_keep, overlaps
+from neural_ngram.corpus.origin import corpus_at
 from neural_ngram.corpus.overlap import measure, require
 from neural_ngram.corpus.partition import Split, split_documents
-from neural_ngram.corpus.reading import Corpus, merge_rare_words, read_corpus
+from neural_ngram.corpus.reading import Corpus, merge_rare_words
 from neural_ngram.errors import CorpusError
 from neural_ngram.evaluation.decomposition import interpolations, report
 from neural_ngram.evaluation.metrics import mean_loss
@@ -17,7 +18,6 @@ from neural_ngram.generation.trained import Trained
 from neural_ngram.library.keywords import settings_from
 from neural_ngram.library.model import LanguageModel
 from neural_ngram.library.threads import threads_for
-from neural_ngram.model.architecture import parameter_count
 from neural_ngram.model.network import Model
 from neural_ngram.ngram.entropy import conditional_entropies
 from neural_ngram.ngram.kneser_ney import KneserNey
@@ -28,7 +28,7 @@ from neural_ngram.tokens.tokenizer import Tokenizer, learn
 from neural_ngram.tokens.windows import Windows
 from neural_ngram.training.loop import train
 from neural_ngram.training.progress import progress
-from neural_ngram.training.start import architecture_of, untrained
+from neural_ngram.training.start import architecture_of, size, untrained
 
 __all__ = ["fit"]
 
@@ -75,22 +75,12 @@ def fit(data: str | Path | Iterable[str | Document], **settings: Any) -> Languag
 def _corpus(data: str | Path | Iterable[str | Document], settings: CorpusSettings) -> Corpus:
     """The documents as they are read; empty ones are dropped."""
     if isinstance(data, str | Path):
-        corpus = read_corpus(
-            Path(data),
-            unit=settings.unit,
-            encoding=settings.encoding,
-            files=settings.files,
-            document_mark=settings.document_mark,
-            paragraph_mark=settings.paragraph_mark,
-        )
-    else:
-        given = [_document(number, each) for number, each in enumerate(data, start=1)]
-        corpus = Corpus(documents=[each for each in given if each.text.strip()])
-        if not corpus.documents:
-            raise CorpusError("there is no text: give texts, documents, or the path of a corpus")
-    if settings.minimum_frequency > 1:
-        corpus = merge_rare_words(corpus, settings.minimum_frequency)
-    return corpus
+        return corpus_at(Path(data), settings)
+    given = [_document(number, each) for number, each in enumerate(data, start=1)]
+    corpus = Corpus(documents=[each for each in given if each.text.strip()])
+    if not corpus.documents:
+        raise CorpusError("there is no text: give texts, documents, or the path of a corpus")
+    return merge_rare_words(corpus, settings.minimum_frequency)
 
 
 def _document(number: int, given: str | Document) -> Document:
@@ -105,10 +95,7 @@ def _document(number: int, given: str | Document) -> Document:
 
 def _split(documents: list[Document], settings: SplitSettings) -> Split:
     """Train and validation; overlap is measured only where a bound on it is asked for."""
-    near = settings.keep_near_duplicates_together and settings.method == "ratios"
-    split = split_documents(
-        documents, settings, links=links(documents, settings.near_duplicate) if near else ()
-    )
+    split = split_documents(documents, settings, links=links_to_keep(documents, settings))
     held = {name: split[name] for name in HELD}
     if settings.most_overlap < 1:
         both = {**held, "test": []}
@@ -118,18 +105,15 @@ def _split(documents: list[Document], settings: SplitSettings) -> Split:
 
 def _trained(settings: Settings, encoded: Encoded, tokenizer: Tokenizer) -> Model:
     windows = {name: part for name, (part, _) in encoded.items()}
-    size = {"vocabulary_size": tokenizer.vocabulary_size}
-    architecture = architecture_of(settings, windows["train"], size)
+    vocabulary = {"vocabulary_size": tokenizer.vocabulary_size}
+    architecture = architecture_of(settings, windows["train"], vocabulary)
     model = untrained(architecture, settings, lambda: tokenizer.tokens, say)
     together = min(settings.training.batch_size, len(windows["train"]))
     with (
         threads_for(architecture, settings.training) as threads,
         progress(settings.training.max_steps, together) as watch,
     ):
-        say(
-            f"{parameter_count(architecture):,} parameters, {len(windows['train']):,} train "
-            f"windows, {threads} thread{'s' * (threads > 1)}"
-        )
+        say(size(architecture, windows["train"], threads))
         train(model, windows, settings.optimizer, settings.training, watch)
     return model
 

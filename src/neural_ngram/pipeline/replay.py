@@ -13,7 +13,7 @@ from neural_ngram.artifacts import sha256_of_file
 from neural_ngram.errors import ArtifactError, BoundaryError
 from neural_ngram.pipeline.boundary.declaration import Declaration
 
-__all__ = ["compare", "lay_out", "repeat", "replay"]
+__all__ = ["compare", "replay"]
 
 _ALWAYS = ("dvc.yaml", "params.yaml", "conf", "src")
 
@@ -25,14 +25,15 @@ def replay(
 
     here: the root of the project, where they ran first and which stays as it is.
 
-    Raises what `lay_out` and `repeat` raise.
+    Raises ArtifactError when something that they read is missing, BoundaryError, with the end of
+    what it printed, when one fails.
     """
     with tempfile.TemporaryDirectory(prefix="replay-") as folder:
         again = Path(folder)
-        lay_out(here, again, stages)
+        _lay_out(here, again, stages)
         for stage in stages:
             say(f"{stage.stage}, again in {again}")
-            repeat(stage.stage, again)
+            _repeat(stage.stage, again)
         return compare(here, again, [name for stage in stages for name in stage.writes])
 
 
@@ -49,11 +50,8 @@ def _hashes(folder: Path, outputs: list[str]) -> dict[str, str]:
     return {str(path.relative_to(folder)): sha256_of_file(path) for path in files if path.is_file()}
 
 
-def lay_out(here: Path, again: Path, stages: Sequence[Declaration]) -> None:
-    """Copy code, settings and what the stages read, but not what they write, from here to again.
-
-    Raises ArtifactError when something that they read is missing.
-    """
+def _lay_out(here: Path, again: Path, stages: Sequence[Declaration]) -> None:
+    """Copy code, settings and what the stages read, but not what they write, from here to again."""
     made = {name for stage in stages for name in stage.writes}
     read = {name for stage in stages for name in stage.reads if not name.startswith("src/")}
     for name in sorted({*_ALWAYS, *read} - made):
@@ -69,11 +67,8 @@ def lay_out(here: Path, again: Path, stages: Sequence[Declaration]) -> None:
             shutil.copy(source, target)
 
 
-def repeat(stage: str, again: Path) -> None:
-    """Run the script of a stage in the folder again, without a tracking server.
-
-    Raises BoundaryError, with the end of what it printed, when it fails.
-    """
+def _repeat(stage: str, again: Path) -> None:
+    """Run the script of a stage in the folder again, without a tracking server."""
     environment = os.environ | {"PYTHONPATH": "src", "DVC_ROOT": str(again)}
     environment.pop("MLFLOW_TRACKING_URI", None)
     script = f"neural_ngram.stages.{stage.replace('-', '_')}"

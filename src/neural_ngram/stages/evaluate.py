@@ -30,11 +30,10 @@ def main(settings: Settings) -> None:
     model, origin = model_storage.load(MODEL)
     torch.set_num_threads(thread_count(model.architecture, settings.training))
     counted, split = read_json(ORACLE / "figures.json"), read_json(project.SPLIT_REPORT)
-    baseline = ORACLE / "kneser_ney.safetensors"
     evaluation = evaluate(
         model,
         {name: storage.load_partition(WINDOWS / name, origin) for name in ("train", "validation")},
-        lambda windows: load_kneser_ney(baseline).log_probabilities(windows),
+        load_kneser_ney(ORACLE / "kneser_ney.safetensors").log_probabilities,
         counted,
         unknown=tokenizer.load(TOKENIZER).unknown,
         batch_size=settings.evaluation.batch_size,

@@ -21,7 +21,16 @@ from neural_ngram.tokens.windows import Windows
 from neural_ngram.training.evidence import evidence_of_start
 from neural_ngram.training.loop import Record, train
 
-__all__ = ["Start", "architecture_of", "identity", "prepare", "replays", "tokens_of", "untrained"]
+__all__ = [
+    "Start",
+    "architecture_of",
+    "identity",
+    "prepare",
+    "replays",
+    "size",
+    "tokens_of",
+    "untrained",
+]
 
 Say = Callable[[str], object]
 Tokens = Callable[[], Sequence[str]]
@@ -71,10 +80,7 @@ def prepare(settings: Settings, windows: Path, tokenizer: Path, say: Say) -> Sta
     loaded = {name: token_windows.load(windows / name) for name in ("train", "validation")}
     architecture = architecture_of(settings, *loaded["train"])
     threads = thread_count(architecture, settings.training)
-    say(
-        f"{parameter_count(architecture):,} parameters, {len(loaded['train'][0]):,} train windows, "
-        f"{threads} thread{'s' * (threads > 1)}"
-    )
+    say(size(architecture, loaded["train"][0], threads))
     torch.set_num_threads(threads)
     model = untrained(architecture, settings, tokens_of(tokenizer), say)
     parts = {name: part for name, (part, _) in loaded.items()}
@@ -85,6 +91,14 @@ def prepare(settings: Settings, windows: Path, tokenizer: Path, say: Say) -> Sta
         model=model,
         threads=threads,
         evidence=evidence_of_start(model, parts, probed, settings.training),
+    )
+
+
+def size(architecture: Architecture, train: Windows, threads: int) -> str:
+    """How large a training is, in one line: parameters, windows of train, threads."""
+    return (
+        f"{parameter_count(architecture):,} parameters, {len(train):,} train windows, "
+        f"{threads} thread{'s' * (threads > 1)}"
     )
 
 
